@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import asyncpg
 import hypothesis
@@ -24,11 +24,22 @@ from tests.support.memory import directory_in_memory
 from tests.support.schemas import work_out_schemas_once
 from tests.support.server import PostgresServer
 
-# The duration of an example depends on the machine more than on the code.
+# The duration of an example depends more on the machine than on the code.
 hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("foliot")
 work_out_schemas_once()
-test_servers: list[PostgresServer] = []
+# Tables would be fitted to the terminal that runs the tests.
+os.environ.pop("COLUMNS", None)
+
+
+class Server(Protocol):
+    """A server that outlives a test, and may restart in one."""
+
+    @property
+    def pid(self) -> int: ...
+
+
+test_servers: list[Server] = []
 DYING_SECONDS = 20.0
 
 
@@ -118,7 +129,7 @@ async def no_leaks() -> AsyncIterator[None]:
     assert not tasks, f"tasks left running: {tasks}"
     new = _alive(_children() - processes_before)
     left = {child for child in new if not _is_of_the_test_server(child) and not _came_from(child, processes_before)}
-    # A process that was already dying is no leak; a busy machine takes long to reap it.
+    # A process that is already dying is not a leak; a busy machine reaps it late.
     stayed = [child for child in psutil.wait_procs(left, timeout=DYING_SECONDS)[1] if _is_alive(child)] if left else []
     assert not stayed, f"processes left running: {stayed}"
 
@@ -158,8 +169,9 @@ def _came_from(process: psutil.Process, others: set[int]) -> bool:
 
 
 def _is_of_the_test_server(process: psutil.Process) -> bool:
-    """Whether it belongs to the PostgreSQL of the test run, which starts and ends processes at any time."""
+    """Whether it belongs to a server of the test run, which starts and ends processes at any time."""
     try:
-        return any(server.pid in (process.pid, process.ppid()) for server in test_servers)
+        line = {process.pid, *(parent.pid for parent in process.parents())}
+        return any(server.pid in line for server in test_servers)
     except psutil.NoSuchProcess:
         return True

@@ -1,9 +1,10 @@
-"""Settings: where they come from, which source wins, and what is said about those that are wrong."""
+"""Settings: their sources, which source wins, and the errors for wrong values."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import get_type_hints
 from urllib.parse import quote
 
 import pytest
@@ -24,7 +25,7 @@ from foliot.errors import ConfigurationError
 
 @pytest.fixture(autouse=True)
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with no foliot.toml in it."""
+    """A working directory without a foliot.toml."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -35,13 +36,13 @@ def refusal(*, environment: dict[str, str] | None = None, overrides: dict[str, o
     return refused.value.detail
 
 
-def test_nothing_has_to_be_configured() -> None:
+def test_every_setting_has_a_default() -> None:
     config = load(environment={})
     assert config == Config()
     assert config.warnings() == []
 
 
-def test_a_file_wins_over_the_default_the_environment_over_the_file_and_the_command_line_over_all(
+def test_the_command_line_overrides_environment_file_and_default(
     directory: Path,
 ) -> None:
     assert load(environment={}).port == 8000
@@ -52,7 +53,7 @@ def test_a_file_wins_over_the_default_the_environment_over_the_file_and_the_comm
     assert (winner.port, winner.retries) == (8003, 7)
 
 
-def test_an_option_that_was_not_given_overrides_nothing() -> None:
+def test_a_missing_option_overrides_nothing() -> None:
     assert load({"port": None}, {"FOLIOT_PORT": "8002"}).port == 8002
 
 
@@ -66,9 +67,7 @@ def test_the_file_can_be_anywhere(tmp_path: Path) -> None:
     ("contents", "complaint"),
     [(None, "No such file or directory"), (b"port = ", "Invalid value"), (b"host = '\xff'", "can't decode byte 0xff")],
 )
-def test_a_file_that_was_named_must_be_there_and_be_toml(
-    tmp_path: Path, contents: bytes | None, complaint: str
-) -> None:
+def test_a_configured_file_must_exist_and_be_toml(tmp_path: Path, contents: bytes | None, complaint: str) -> None:
     path = tmp_path / "named.toml"
     if contents is not None:
         path.write_bytes(contents)
@@ -77,22 +76,22 @@ def test_a_file_that_was_named_must_be_there_and_be_toml(
     assert complaint in said
 
 
-def test_an_unknown_setting_in_the_file_is_answered_with_the_nearest_known_one(directory: Path) -> None:
+def test_an_unknown_setting_in_the_file_gets_a_suggestion(directory: Path) -> None:
     (directory / "foliot.toml").write_text("retrys = 3")
     assert "unknown setting 'retrys', did you mean 'retries'?" in refusal()
 
 
-def test_an_unknown_variable_is_answered_with_the_nearest_known_one() -> None:
+def test_an_unknown_variable_gets_a_suggestion() -> None:
     said = refusal(environment={"FOLIOT_DATABASE_ULR": "postgresql://localhost/x"})
     assert "unknown setting 'FOLIOT_DATABASE_ULR', did you mean 'FOLIOT_DATABASE_URL'?" in said
 
 
-def test_no_suggestion_is_made_for_what_is_near_to_nothing(directory: Path) -> None:
+def test_an_unknown_name_without_similar_ones_gets_no_suggestion(directory: Path) -> None:
     (directory / "foliot.toml").write_text("xyzzy = 3")
     assert refusal().endswith("unknown setting 'xyzzy'")
 
 
-def test_variables_of_other_programs_and_of_the_client_are_left_alone() -> None:
+def test_variables_of_other_programs_and_of_the_client_are_ignored() -> None:
     assert (
         load(environment={"PORT": "x", "FOLIOTX": "x", "FOLIOT_URL": "http://localhost", "FOLIOT_TOKEN": "t"})
         == Config()
@@ -116,19 +115,17 @@ def test_variables_of_other_programs_and_of_the_client_are_left_alone() -> None:
         ("log_format", "xml"),
     ],
 )
-def test_a_value_of_the_wrong_type_or_range_is_refused_by_the_name_of_its_setting(setting: str, value: str) -> None:
+def test_an_invalid_value_is_refused_with_the_name_of_its_setting(setting: str, value: str) -> None:
     assert f"`{setting}`" in refusal(environment={f"FOLIOT_{setting.upper()}": value})
 
 
 @pytest.mark.parametrize("contents", ["port = [1]", "port = true", "host = 1"])
-def test_a_value_of_the_wrong_type_in_the_file_is_refused_by_the_name_of_its_setting(
-    directory: Path, contents: str
-) -> None:
+def test_an_invalid_value_in_the_file_is_refused_with_the_name_of_its_setting(directory: Path, contents: str) -> None:
     (directory / "foliot.toml").write_text(contents)
     assert f"`{contents.split()[0]}`" in refusal()
 
 
-def test_a_lease_must_outlive_three_beats() -> None:
+def test_a_lease_must_last_for_three_heartbeats() -> None:
     assert "worker_ttl_seconds (14.9) must be at least three times worker_beat_seconds (5)" in refusal(
         environment={"FOLIOT_WORKER_TTL_SECONDS": "14.9"}
     )
@@ -147,7 +144,7 @@ def test_a_lease_must_outlive_three_beats() -> None:
         "postgresql://h:x/db",
     ],
 )
-def test_what_is_no_url_of_a_database_is_refused_and_not_repeated(setting: str, url: str) -> None:
+def test_an_invalid_database_url_is_refused_and_not_shown(setting: str, url: str) -> None:
     said = refusal(overrides={setting: url})
     assert f"{setting} must look like postgresql://user@host:5432/name" in said
     assert "secret" not in said
@@ -164,7 +161,7 @@ def test_what_is_no_url_of_a_database_is_refused_and_not_repeated(setting: str, 
         "postgresql://user@%2Frun%2Fpostgresql/db",
     ],
 )
-def test_every_way_to_write_a_url_of_a_database_is_taken(url: str) -> None:
+def test_every_form_of_database_url_is_accepted(url: str) -> None:
     assert load({"database_url": url}, {}).database_url == url
 
 
@@ -178,7 +175,7 @@ def test_every_way_to_write_a_url_of_a_database_is_taken(url: str) -> None:
         ({"database_url": "postgresql:///foliot?host=db.example.com"}, "sslmode"),
     ],
 )
-def test_what_is_allowed_but_probably_not_meant_is_warned_of(settings: dict[str, object], warned_of: str) -> None:
+def test_probable_mistakes_cause_a_warning(settings: dict[str, object], warned_of: str) -> None:
     (warning,) = load(settings, {}).warnings()
     assert warned_of in warning
 
@@ -194,11 +191,11 @@ def test_what_is_allowed_but_probably_not_meant_is_warned_of(settings: dict[str,
         "postgresql://db.example.com/foliot?sslmode=verify-full",
     ],
 )
-def test_a_local_or_encrypted_database_is_not_warned_of(url: str) -> None:
+def test_a_local_or_encrypted_database_causes_no_warning(url: str) -> None:
     assert load({"database_url": url}, {}).warnings() == []
 
 
-def test_files_that_everybody_can_read_are_warned_of(directory: Path) -> None:
+def test_world_readable_files_cause_a_warning(directory: Path) -> None:
     secret = directory / "foliot.toml"
     secret.write_text('database_url = "postgresql://user:secret@localhost/foliot"')
     secret.chmod(0o644)
@@ -221,7 +218,7 @@ def test_a_certificate_and_its_key_belong_together() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "A", "a/b", "a b", "-a", "a" * 64, "a\n"])
-def test_what_is_no_name_of_a_namespace_is_refused(name: str) -> None:
+def test_an_invalid_namespace_is_refused(name: str) -> None:
     assert "namespace" in refusal(overrides={"namespace": name})
 
 
@@ -242,21 +239,44 @@ def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
 
 
 @given(st.text(min_size=1), st.booleans())
-def test_no_password_shows_through(password: str, is_quoted: bool) -> None:
+def test_no_password_is_shown(password: str, is_quoted: bool) -> None:
     marked = f"<<{password}>>"
     url = f"postgresql://user:{quote(marked, safe='') if is_quoted else marked}@host/db"
     assert without_password(url) == "postgresql://user:***@host/db"
 
 
 def test_every_setting_is_documented() -> None:
-    undocumented = [name for name in setting_names() if "description=" not in str(Config.__annotations__[name])]
+    annotated = get_type_hints(Config, include_extras=True)
+    undocumented = [name for name in setting_names() if "description=" not in str(annotated[name])]
     assert undocumented == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"FOLIOT_DISPATCH": "redis"}, "dispatch_url must begin with redis:// or rediss:// or unix://"),
+        (
+            {"FOLIOT_DISPATCH": "redis", "FOLIOT_DISPATCH_URL": "http://:hunter2@host"},
+            "dispatch_url must begin with redis://",
+        ),
+        (
+            {"FOLIOT_DISPATCH": "redis", "FOLIOT_DISPATCH_URL": "redis://:hunter2/x@host"},
+            "in a password write %40 for @ and %2F for /",
+        ),
+        ({"FOLIOT_DISPATCH_URL": "redis://:hunter2@host"}, "dispatch is postgres; set dispatch to the kind of broker"),
+        ({"FOLIOT_DISPATCH": "rabitmq"}, "dispatch"),
+    ],
+)
+def test_a_broker_that_can_not_be_is_refused_without_its_password(settings: dict[str, str], reason: str) -> None:
+    found = refusal(environment=settings)
+    assert reason in found
+    assert "hunter2" not in found
 
 
 URL = "postgresql://foliot:hunter2@db/foliot"
 
 
-def test_a_secret_can_lie_in_a_file(tmp_path: Path) -> None:
+def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(f"  {URL}\n\n")
     for name in ("database_url", "database_direct_url"):
@@ -265,9 +285,7 @@ def test_a_secret_can_lie_in_a_file(tmp_path: Path) -> None:
     assert file.absolute() in hidden_paths(config)
 
 
-def test_a_source_that_names_the_secret_or_its_file_wins_over_a_lower_one_that_names_the_other(
-    directory: Path, tmp_path: Path
-) -> None:
+def test_a_secret_or_its_file_overrides_either_in_a_lower_source(directory: Path, tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(URL)
     (directory / "foliot.toml").write_text('database_url = "postgresql://other/foliot"')
@@ -293,7 +311,7 @@ def test_a_secret_and_its_file_in_the_same_source_are_refused(tmp_path: Path) ->
         (b"hunter2", "must look like postgresql://"),
     ],
 )
-def test_a_file_without_a_secret_in_it_is_refused_without_quoting_it(
+def test_an_empty_secret_file_is_refused_without_quoting_it(
     tmp_path: Path, content: bytes | None, complaint: str
 ) -> None:
     file = tmp_path / "url"
@@ -304,7 +322,7 @@ def test_a_file_without_a_secret_in_it_is_refused_without_quoting_it(
     assert "hunter2" not in said
 
 
-def test_a_secret_can_come_through_a_descriptor_which_is_then_closed(tmp_path: Path) -> None:
+def test_a_secret_can_come_from_a_descriptor_which_is_then_closed(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.write(writing, URL.encode())
     os.close(writing)
@@ -312,7 +330,7 @@ def test_a_secret_can_come_through_a_descriptor_which_is_then_closed(tmp_path: P
     assert load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}).database_url == URL
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(reading)
-    # It was read, and is remembered.
+    # The descriptor was read, and its secret is remembered.
     assert load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}).database_url == URL
     assert all(
         "fd:" not in str(path) for path in hidden_paths(load(environment={"FOLIOT_DATABASE_URL_FILE": f"fd:{reading}"}))
@@ -326,7 +344,7 @@ def test_a_descriptor_that_is_not_open_is_refused() -> None:
     )
 
 
-def test_a_secret_that_everybody_can_read_is_warned_of(tmp_path: Path) -> None:
+def test_a_world_readable_secret_causes_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text("postgresql://localhost/foliot")
     file.chmod(0o604)

@@ -1,4 +1,4 @@
-"""Error codes are part of the API: each class has its own, and a change of one has to be made here too, knowingly."""
+"""Error codes are part of the API. Changing one requires a change here, too."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import foliot
 from foliot.errors import FoliotError, Invalid, StoreUnavailable
 
 CODES = {
+    "ArchiveUnavailable": "archive_unavailable",
     "FoliotError": "error",
     "Invalid": "invalid",
     "CronError": "invalid_cron",
@@ -23,6 +24,8 @@ CODES = {
     "Forbidden": "forbidden",
     "ForeignHost": "foreign_host",
     "ForeignOrigin": "foreign_origin",
+    "CrossSite": "cross_site",
+    "PlainHttp": "plain_http",
     "NotJson": "not_json",
     "Conflict": "conflict",
     "PreconditionFailed": "precondition_failed",
@@ -31,6 +34,7 @@ CODES = {
     "QueueFull": "queue_full",
     "TooManyRequests": "too_many_requests",
     "TooManyFollowers": "too_many_followers",
+    "UnknownWorker": "unknown_worker",
     "ConfigurationError": "configuration",
     "EmbeddedPostgresError": "embedded_postgres",
     "StoreUnavailable": "store_unavailable",
@@ -57,13 +61,13 @@ def test_codes_are_stable() -> None:
     assert {kind.__name__: kind.code for kind in all_errors()} == CODES
 
 
-def test_codes_are_unique_and_each_class_says_its_own() -> None:
+def test_codes_are_unique_and_each_class_defines_its_own() -> None:
     errors = all_errors()
     assert [kind.__name__ for kind in errors if "code" not in vars(kind)] == []
     assert len({kind.code for kind in errors}) == len(errors)
 
 
-def test_every_error_says_what_was_wrong() -> None:
+def test_every_error_has_a_message() -> None:
     for kind in all_errors():
         error = kind("port 8000 is in use", field="port") if issubclass(kind, Invalid) else kind("port 8000 is in use")
         assert (error.detail, str(error)) == ("port 8000 is in use", "port 8000 is in use")

@@ -1,4 +1,4 @@
-"""Events reach every subscriber at once and in order, and say what they are."""
+"""Events reach every subscriber immediately and in order, and describe themselves."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_every_subscriber_sees_every_event_in_order_and_at_once(events: EventBus
     assert journal[2:] == [("first", two), ("second", two)]
 
 
-def test_an_event_without_subscribers_is_no_error(events: EventBus) -> None:
+def test_an_event_without_subscribers_is_ignored(events: EventBus) -> None:
     events.emit(RunsClaimed(1))
 
 
-async def test_expect_answers_with_the_next_event_of_that_kind_and_content(events: EventBus) -> None:
+async def test_expect_returns_the_next_matching_event(events: EventBus) -> None:
     events.emit(RunsClaimed(7))
     with events.expect(RunsClaimed, lambda event: event.count > 5) as expected:
         events.emit(RunsSubmitted(9))
@@ -42,7 +42,7 @@ async def test_expect_answers_with_the_next_event_of_that_kind_and_content(event
         assert await expected == RunsClaimed(8)
 
 
-async def test_nobody_watches_any_more_once_the_expectation_is_left(events: EventBus) -> None:
+async def test_an_expectation_unsubscribes_when_it_ends(events: EventBus) -> None:
     with events.expect(RunsClaimed) as expected:
         pass
     events.emit(RunsClaimed(1))
@@ -50,7 +50,7 @@ async def test_nobody_watches_any_more_once_the_expectation_is_left(events: Even
         await expected
 
 
-async def test_an_expectation_that_fails_inside_is_left_clean(events: EventBus) -> None:
+async def test_an_expectation_unsubscribes_after_an_error(events: EventBus) -> None:
     with pytest.raises(ZeroDivisionError), events.expect(RunsClaimed):
         raise ZeroDivisionError
     events.emit(RunsClaimed(1))

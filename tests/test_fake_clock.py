@@ -1,4 +1,4 @@
-"""The clock of the tests itself: what is due has happened, in order, before `advance` returns."""
+"""The clock of the tests: everything that is due has happened, in order, before `advance` returns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 async def started(*coroutines: object) -> list[asyncio.Task[object]]:
-    """Tasks that have run to their first wait."""
+    """Tasks that have run up to their first wait."""
     tasks: list[asyncio.Task[object]] = [asyncio.ensure_future(coroutine) for coroutine in coroutines]  # type: ignore[call-overload]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -40,7 +40,7 @@ async def test_advance_wakes_due_sleepers_in_order_and_each_at_its_own_instant(f
     await asyncio.gather(*tasks)
 
 
-async def test_sleepers_of_the_same_instant_wake_in_the_order_they_lay_down(fake_clock: FakeClock) -> None:
+async def test_sleepers_of_the_same_instant_wake_in_order(fake_clock: FakeClock) -> None:
     woken: list[int] = []
 
     async def sleeper(number: int) -> None:
@@ -53,7 +53,7 @@ async def test_sleepers_of_the_same_instant_wake_in_the_order_they_lay_down(fake
     await asyncio.gather(*tasks)
 
 
-async def test_a_sleeper_that_sleeps_again_is_woken_again_on_the_way(fake_clock: FakeClock) -> None:
+async def test_a_sleeper_that_sleeps_again_is_woken_again(fake_clock: FakeClock) -> None:
     turns: list[float] = []
 
     async def loop() -> None:
@@ -75,7 +75,7 @@ async def test_a_sleeper_that_was_cancelled_disturbs_nobody(fake_clock: FakeCloc
     assert patient.done()
 
 
-async def test_no_sleep_at_all_still_gives_way_to_others(fake_clock: FakeClock) -> None:
+async def test_a_sleep_of_zero_yields_to_other_tasks(fake_clock: FakeClock) -> None:
     order: list[str] = []
 
     async def other() -> None:
@@ -98,7 +98,7 @@ async def test_wait_is_true_when_the_event_comes_before_the_time(fake_clock: Fak
     assert fake_clock.monotonic() == 9
 
 
-async def test_wait_is_false_when_the_time_is_over_first(fake_clock: FakeClock) -> None:
+async def test_wait_is_false_when_the_time_limit_comes_first(fake_clock: FakeClock) -> None:
     (waiting,) = await started(fake_clock.wait(asyncio.Event(), 10))
     await fake_clock.advance(10)
     assert waiting.done()
@@ -114,7 +114,7 @@ async def test_wait_without_a_time_limit_waits_for_the_event_alone(fake_clock: F
     assert await waiting is True
 
 
-async def test_wait_for_what_has_happened_does_not_wait(fake_clock: FakeClock) -> None:
+async def test_wait_for_a_set_event_returns_at_once(fake_clock: FakeClock) -> None:
     event = asyncio.Event()
     event.set()
     assert await fake_clock.wait(event, 10) is True

@@ -1,4 +1,4 @@
-"""The directory in memory for the server of a test run."""
+"""The in-memory directory of the server of a test run."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ with directory_in_memory(otherwise=memory, memory=memory, room_bytes=0) as direc
 """
 
 
-def test_it_goes_when_it_is_not_needed_any_more(tmp_path: Path) -> None:
+def test_the_directory_is_removed_when_it_is_not_needed(tmp_path: Path) -> None:
     with directory_in_memory(otherwise=tmp_path / "disk", memory=tmp_path, room_bytes=0) as directory:
         (directory / "data").write_text("")
         assert list(tmp_path.iterdir()) == [directory]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_where_there_is_no_memory_or_too_little_the_disk_is_used(tmp_path: Path) -> None:
+def test_the_disk_is_used_without_enough_memory(tmp_path: Path) -> None:
     for memory, room_bytes in ((tmp_path, 1 << 62), (tmp_path / "nowhere", 0)):
         with directory_in_memory(otherwise=tmp_path / "disk", memory=memory, room_bytes=room_bytes) as directory:
             assert directory == tmp_path / "disk"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_killed_left_is_removed_and_what_the_living_use_is_not(tmp_path: Path) -> None:
+def test_directories_of_dead_processes_are_removed_and_others_are_not(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", USER, tmp_path], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as user:

@@ -1,4 +1,4 @@
-"""Services start, stop, wake and back off, in any order and from any number of callers; a supervisor keeps their
+"""Services start, stop, wake and back off, in any order and from any number of callers. A supervisor keeps their
 order."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CALLERS, CALLS = 12, 40
 
 
 class Probe(Service):
-    """Counts what happens to it, and notices when two loops of it run at once."""
+    """Counts its turns, and notices when two of its loops run at the same time."""
 
     def __init__(self, *, clock: Clock, events: EventBus, delay: float | None = 10.0, label: str = "Probe") -> None:
         super().__init__(clock=clock, events=events)
@@ -69,7 +69,7 @@ def probe(fake_clock: FakeClock, events: EventBus) -> Probe:
 
 
 async def settle() -> None:
-    """Lets everything run that can run without time moving on."""
+    """Runs everything that can run without moving the clock."""
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -86,7 +86,7 @@ async def test_a_service_takes_its_turns_until_it_is_stopped(probe: Probe, fake_
     assert probe.journal == ["start", "stop"]
 
 
-async def test_no_delay_means_that_the_next_turn_comes_at_once(probe: Probe) -> None:
+async def test_no_delay_starts_the_next_turn_at_once(probe: Probe) -> None:
     probe.delay = 0
     await probe.start()
     while probe.turns < 100:
@@ -94,7 +94,7 @@ async def test_no_delay_means_that_the_next_turn_comes_at_once(probe: Probe) -> 
     await probe.stop()
 
 
-async def test_no_next_turn_means_waiting_to_be_woken(probe: Probe, fake_clock: FakeClock) -> None:
+async def test_none_waits_for_a_wake(probe: Probe, fake_clock: FakeClock) -> None:
     probe.delay = None
     await probe.start()
     await fake_clock.advance(1_000_000)
@@ -154,7 +154,7 @@ async def test_a_stopped_service_can_be_started_again(probe: Probe) -> None:
     assert probe.journal == ["start", "stop"] * 3
 
 
-async def test_a_start_while_it_is_stopping_waits_for_the_end_and_starts_anew(probe: Probe) -> None:
+async def test_a_start_during_a_stop_waits_and_starts_again(probe: Probe) -> None:
     await probe.start()
     await asyncio.gather(probe.stop(), probe.start(), probe.stop(), probe.start())
     await probe.stop()
@@ -164,7 +164,7 @@ async def test_a_start_while_it_is_stopping_waits_for_the_end_and_starts_anew(pr
 
 
 @pytest.mark.parametrize("seed", range(30))
-async def test_starts_stops_and_wakes_from_everywhere_never_make_two_loops(events: EventBus, seed: int) -> None:
+async def test_concurrent_starts_stops_and_wakes_never_make_two_loops(events: EventBus, seed: int) -> None:
     probe = Probe(clock=SystemClock(), events=events, delay=0.001)
     dice = random.Random(seed)
 
@@ -193,7 +193,7 @@ async def test_starts_stops_and_wakes_from_everywhere_never_make_two_loops(event
     assert len(probe.journal) > CALLERS
 
 
-async def test_callers_that_give_up_waiting_do_not_disturb_the_service(events: EventBus) -> None:
+async def test_cancelled_callers_do_not_disturb_the_service(events: EventBus) -> None:
     probe = Probe(clock=SystemClock(), events=events, delay=0.001)
     dice = random.Random(1)
 
@@ -211,7 +211,7 @@ async def test_callers_that_give_up_waiting_do_not_disturb_the_service(events: E
     assert (probe.alive, probe.most_alive) == (0, 1)
 
 
-async def test_a_start_that_fails_says_so_to_every_caller_and_can_be_tried_again(probe: Probe) -> None:
+async def test_a_failed_start_raises_in_every_caller_and_can_be_repeated(probe: Probe) -> None:
     probe.start_error = ConnectionRefusedError("not yet")
     first, second = await asyncio.gather(probe.start(), probe.start(), return_exceptions=True)
     assert first is second is probe.start_error
@@ -224,7 +224,7 @@ async def test_a_start_that_fails_says_so_to_every_caller_and_can_be_tried_again
     assert (probe.alive, probe.journal) == (0, ["start", "stop"])
 
 
-async def test_a_turn_that_fails_is_told_backed_off_from_and_followed_by_another(
+async def test_a_failed_turn_is_reported_and_repeated_after_a_back_off(
     probe: Probe, fake_clock: FakeClock, events: EventBus, seen: list[Event]
 ) -> None:
     probe.turn_errors = [ValueError("bad turn")]
@@ -240,7 +240,7 @@ async def test_a_turn_that_fails_is_told_backed_off_from_and_followed_by_another
     await probe.stop()
 
 
-async def test_the_back_off_grows_to_a_limit_and_is_forgotten_after_a_good_turn(
+async def test_the_back_off_grows_to_a_limit_and_resets_after_success(
     probe: Probe, fake_clock: FakeClock, seen: list[Event]
 ) -> None:
     probe.turn_errors = [ValueError()] * 12
@@ -267,10 +267,8 @@ async def test_a_stop_does_not_wait_for_the_back_off(probe: Probe, fake_clock: F
     assert (probe.turns, fake_clock.monotonic()) == (1, 0)
 
 
-async def test_a_turn_that_meets_a_cancellation_of_something_else_fails_like_any_other(
-    probe: Probe, seen: list[Event]
-) -> None:
-    """A future that somebody else cancelled raises CancelledError here too; it must not end the loop unnoticed."""
+async def test_a_turn_that_awaits_a_cancelled_future_fails_like_any_other(probe: Probe, seen: list[Event]) -> None:
+    """A future cancelled elsewhere raises CancelledError here, too, and must not end the loop unnoticed."""
     probe.turn_errors = [asyncio.CancelledError()]
     await probe.start()
     await settle()
@@ -279,7 +277,7 @@ async def test_a_turn_that_meets_a_cancellation_of_something_else_fails_like_any
     assert probe.journal == ["start", "stop"]
 
 
-async def test_an_error_while_stopping_is_the_caller_s_and_the_service_is_stopped(probe: Probe) -> None:
+async def test_an_error_in_a_stop_raises_in_the_caller_and_the_service_is_stopped(probe: Probe) -> None:
     probe.stop_error = OSError("disk full")
     await probe.start()
     with pytest.raises(OSError, match="disk full"):
@@ -291,7 +289,7 @@ async def test_an_error_while_stopping_is_the_caller_s_and_the_service_is_stoppe
 
 
 class Team:
-    """Services that note, in one common journal, when each starts and stops."""
+    """Services that record their starts and stops in one journal."""
 
     def __init__(self, clock: Clock, events: EventBus) -> None:
         self.journal: list[str] = []
@@ -324,7 +322,7 @@ async def test_a_supervisor_starts_in_order_and_stops_in_reverse(team: Team) -> 
     assert team.journal == ["+a", "+b", "+c", "-c", "-b", "-a"]
 
 
-async def test_a_start_that_fails_stops_what_had_been_started(team: Team) -> None:
+async def test_a_failed_start_stops_the_services_started_before(team: Team) -> None:
     team.services[2].start_error = ConnectionRefusedError("no c today")
     with pytest.raises(ConnectionRefusedError, match="no c today"):
         await team.supervisor.start()
@@ -341,7 +339,7 @@ async def test_a_service_that_fails_to_stop_does_not_keep_the_others_running(tea
 
 
 class Busy(Service):
-    """Two chores, one of which fails until it is told not to."""
+    """A service with two chores, one of which fails while `is_broken` is true."""
 
     def __init__(self, *, clock: FakeClock, events: EventBus) -> None:
         super().__init__(clock=clock, events=events)
@@ -382,7 +380,7 @@ async def test_a_chore_that_fails_backs_off_by_itself(
     assert busy.done[-2:] == ["tried", "solid"]
 
 
-async def test_one_of_many_that_fails_is_told_and_the_next_has_its_turn(
+async def test_a_failure_is_reported_and_the_next_chore_runs(
     fake_clock: FakeClock, events: EventBus, seen: list[Event]
 ) -> None:
     async def halved(number: int) -> int:

@@ -1,4 +1,4 @@
-"""The real application on the real store, called without a network between."""
+"""The real application on the real store, called in process without a network."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> A
 
 @pytest.fixture
 async def client(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """An error that the application does not turn into an answer is raised in the test."""
+    """An error that the application does not turn into a response is raised in the test."""
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8000") as client:
         yield client

@@ -1,7 +1,6 @@
-"""A request that creates something: it exists and is recorded once, or the answer is an error and nothing exists.
+"""A request that creates something either creates it and records it once, or answers with an error and creates nothing.
 
-Nothing that comes after the commit may fail, and an answer that gets lost on its way from PostgreSQL is neither an
-error nor a second job.
+Nothing after the commit may fail. A lost confirmation from PostgreSQL causes neither an error nor a second job.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tests.support.waiting import until
 FAIR: dict[str, Any] = {"task": "send_invoice", "fairness_key": "customer 7"}
 PLAIN: dict[str, Any] = {"task": "send_invoice"}
 TASKS = {"send_invoice": "mail", "workflow": "default"}
-# What each request creates, as rows of a table.
+# The table in which each request creates rows.
 RUNS, JOBS, PARENTS, TOKENS = "foliot.runs", "foliot.jobs", "foliot.parents", "foliot.tokens"
 Request = tuple[str, str, dict[str, Any], dict[str, str], str, int]
 CREATING: dict[str, Request] = {
@@ -83,12 +82,12 @@ CREATING: dict[str, Request] = {
     "token": ("POST", "/v1/tokens", {"name": "ci", "role": "submitter"}, {}, TOKENS, 1),
 }
 
-# Stored by one statement.
+# Requests that are stored by one statement.
 ALONE = ("plain", "fair", "batch", "batch of the same", "later workflow")
 
 
 class Bench:
-    """The API on a store whose answers can be lost, and the record of what was asked of it."""
+    """The API on a store whose answers can be lost, and the audit log of its requests."""
 
     def __init__(self, client: httpx.AsyncClient, store: Store, sql: Any, proxy: Proxy, token: str) -> None:
         self.client = client
@@ -113,7 +112,7 @@ class Bench:
         return found
 
     async def recorded(self) -> list[tuple[int, int]]:
-        """The status of each entry, and how often the entry is there."""
+        """The status of each entry, and how many times the entry is stored."""
         rows = await self.sql.fetch("select status, count(*) from foliot.audit group by id, status order by status")
         return [(row[0], row[1]) for row in rows]
 
@@ -142,7 +141,7 @@ async def bench(database_url: str, config: Config, clock: Clock, events: EventBu
 
 
 async def refuse(sql: Any, event: str, table: str) -> None:
-    """From here on PostgreSQL refuses such statements, for a reason that does not pass."""
+    """From here on, PostgreSQL refuses such statements with a permanent error."""
     await sql.execute(
         "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$"
     )
@@ -152,7 +151,7 @@ async def refuse(sql: Any, event: str, table: str) -> None:
 @pytest.mark.parametrize(
     "name", ["fair", "fair and unique", "fair and keyed", "batch", "batch with a unique key", "keyed batch"]
 )
-async def test_the_place_in_a_fair_line_is_part_of_the_insert(bench: Bench, name: str) -> None:
+async def test_the_turn_by_fairness_key_is_stored_with_the_job(bench: Bench, name: str) -> None:
     await refuse(bench.sql, "update", RUNS)
     answer = await bench.send(CREATING[name])
     assert answer.status_code == 201, answer.text
@@ -161,7 +160,7 @@ async def test_the_place_in_a_fair_line_is_part_of_the_insert(bench: Bench, name
 
 
 @pytest.mark.parametrize("name", CREATING)
-async def test_without_a_record_nothing_is_created(bench: Bench, name: str) -> None:
+async def test_nothing_is_created_without_an_audit_entry(bench: Bench, name: str) -> None:
     table = CREATING[name][4]
     before = await bench.count(table)
     await refuse(bench.sql, "insert", "foliot.audit")
@@ -175,10 +174,10 @@ async def test_without_a_record_nothing_is_created(bench: Bench, name: str) -> N
 
 
 @pytest.mark.parametrize("name", CREATING)
-async def test_a_lost_answer_makes_neither_a_second_job_nor_a_second_record(bench: Bench, name: str) -> None:
+async def test_a_lost_answer_causes_neither_a_second_job_nor_a_second_entry(bench: Bench, name: str) -> None:
     table = CREATING[name][4]
     before = await bench.count(table)
-    # Of a transaction, the answer to its commit; of a statement that stands alone, its own.
+    # Loses the answer to the commit of a transaction, or to a single statement.
     bench.proxy.swallow_answer_to("insert into foliot.audit" if name in ALONE else "commit")
     answer = await bench.send(CREATING[name])
     assert bench.proxy.swallowed.is_set()
@@ -187,7 +186,7 @@ async def test_a_lost_answer_makes_neither_a_second_job_nor_a_second_record(benc
     assert await bench.recorded() == [(201, 1)]
 
 
-async def test_a_redrive_whose_answer_got_lost_is_made_once_and_shown(bench: Bench) -> None:
+async def test_a_redrive_with_a_lost_answer_happens_once_and_is_shown(bench: Bench) -> None:
     made = (await bench.send(CREATING["workflow"])).json()
     step = UUID(made["steps"]["a"])
     assert await bench.store.runs.close_runs([step], RunState.CANCELLED, "test") == [step]
@@ -199,7 +198,7 @@ async def test_a_redrive_whose_answer_got_lost_is_made_once_and_shown(bench: Ben
     assert await bench.recorded() == [(201, 1), (201, 1)]
 
 
-async def test_an_entry_whose_answer_got_lost_is_there_once(bench: Bench) -> None:
+async def test_an_entry_with_a_lost_answer_is_stored_once(bench: Bench) -> None:
     bench.proxy.swallow_answer_to("insert into foliot.audit")
     answer = await bench.send(("POST", "/v1/queues/mail/pause", {}, {}, RUNS, 0))
     assert bench.proxy.swallowed.is_set()
@@ -207,8 +206,8 @@ async def test_an_entry_whose_answer_got_lost_is_there_once(bench: Bench) -> Non
     assert await bench.recorded() == [(200, 1)]
 
 
-async def test_a_repeated_entry_waits_for_the_insert_that_is_still_under_way(bench: Bench) -> None:
-    """PostgreSQL may go on with a statement whose connection is cut, and commit it after the repetition has begun."""
+async def test_a_repeated_entry_waits_for_the_insert_that_is_still_running(bench: Bench) -> None:
+    """PostgreSQL may continue a statement after its connection is cut, and commit it after the repetition has begun."""
     entry = AuditEntry(
         id=new_id(), actor="a", actor_namespace=None, token_id=None, role=None, namespace="default", address=None,
         request_id="r", method="POST", path="/",

@@ -1,4 +1,4 @@
-"""The short way to a handler: the same answers as the framework's way gives, and the same rules."""
+"""The fast path to handlers gives the same answers, and applies the same rules, as the framework's routing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from foliot.store.store import Store
 from foliot.submission.submitter import Submitter
 from tests.support.audit import entry_for
 
-# By their own name each time, or two of them would not be alike.
+# Headers that differ between any two answers.
 CHANGING = {"x-request-id", "location", "content-length"}
 BODIES = {
     "plain": b'{"task": "send_invoice", "payload": {"customer_id": 7}}',
@@ -62,14 +62,14 @@ def handlers_of(app: Any) -> set[tuple[str, str]]:
     return set(fast_path._handlers)
 
 
-def test_creating_jobs_is_on_it_and_nothing_with_parameters(app: FastAPI) -> None:
+def test_the_fast_path_has_job_creation_and_no_paths_with_parameters(app: FastAPI) -> None:
     assert {("POST", "/v1/jobs"), ("POST", "/jobs")} <= handlers_of(app)
     assert not [path for _, path in handlers_of(app) if "{" in path]
 
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
-async def test_both_ways_answer_alike(audited: FastAPI, name: str, content_type: str, sql: Any) -> None:
+async def test_both_paths_give_the_same_answer(audited: FastAPI, name: str, content_type: str, sql: Any) -> None:
     sent: dict[str, Any] = {"content": BODIES[name], "headers": {"Content-Type": content_type}}
     async with through(audited) as short, through(audited, root_path="/behind") as long:
         one, other = await short.post("/v1/jobs", **sent), await long.post("/behind/v1/jobs", **sent)
@@ -88,7 +88,7 @@ async def test_both_ways_answer_alike(audited: FastAPI, name: str, content_type:
     assert recorded[0] == recorded[1]
 
 
-async def test_what_nobody_expected_is_answered_noted_and_raised(audited: FastAPI, sql: Any) -> None:
+async def test_an_unexpected_error_is_answered_recorded_and_raised(audited: FastAPI, sql: Any) -> None:
     with patch("foliot.submission.admission.new_id", side_effect=ZeroDivisionError):
         async with through(audited, raise_app_exceptions=False) as client:
             answer = await client.post("/v1/jobs", json={"task": "send_invoice"})
@@ -101,7 +101,7 @@ async def test_what_nobody_expected_is_answered_noted_and_raised(audited: FastAP
     assert [tuple(row) for row in await sql.fetch("select status, code from foliot.audit")] == [(500, "internal")] * 2
 
 
-async def test_a_refusal_at_the_door_that_can_not_be_recorded_is_a_problem_too(audited: FastAPI, store: Store) -> None:
+async def test_a_refusal_that_can_not_be_recorded_is_a_problem_document(audited: FastAPI, store: Store) -> None:
     with patch.object(type(store.access), "insert_audit", side_effect=StoreUnavailable("PostgreSQL: away")):
         async with through(audited) as client:
             answer = await client.post(
@@ -111,7 +111,7 @@ async def test_a_refusal_at_the_door_that_can_not_be_recorded_is_a_problem_too(a
     assert answer.headers["x-request-id"] == answer.json()["request_id"]
 
 
-async def test_where_tokens_can_not_be_read_the_state_of_health_can(audited: FastAPI, store: Store) -> None:
+async def test_health_checks_work_when_tokens_can_not_be_read(audited: FastAPI, store: Store) -> None:
     headers = {"Authorization": f"Bearer {new_token_text()[0]}"}
     with patch.object(type(store.access), "find_token", side_effect=ZeroDivisionError):
         async with through(audited, raise_app_exceptions=False) as client:
@@ -123,14 +123,14 @@ async def test_where_tokens_can_not_be_read_the_state_of_health_can(audited: Fas
     assert (refused.status_code, refused.json()["code"]) == (500, "internal")
 
 
-async def test_a_route_before_it_that_matches_too_keeps_its_turn(app: FastAPI) -> None:
+async def test_an_earlier_matching_route_takes_precedence(app: FastAPI) -> None:
     other = Route("/v1/{anything}", lambda _: None, methods=["POST"])
     fast_path = FastPath(app, [other, *app.routes])
     assert ("POST", "/v1/jobs") not in fast_path._handlers
     assert ("POST", "/jobs") in fast_path._handlers
 
 
-async def test_a_job_and_what_is_told_of_it_are_stored_together(audited: FastAPI, sql: Any) -> None:
+async def test_a_job_and_its_audit_entry_are_stored_together(audited: FastAPI, sql: Any) -> None:
     async with through(audited) as client:
         made = await asyncio.gather(*(client.post("/v1/jobs", json={"task": "send_invoice"}) for _ in range(20)))
     assert {answer.status_code for answer in made} == {201}
@@ -144,7 +144,7 @@ async def test_a_job_and_what_is_told_of_it_are_stored_together(audited: FastAPI
     assert await sql.fetchval("select count(*) from foliot.audit") == 20
 
 
-async def test_a_job_of_the_lab_is_noted_by_its_id(audited: FastAPI, store: Store, sql: Any) -> None:
+async def test_a_job_of_the_lab_is_recorded_with_its_id(audited: FastAPI, store: Store, sql: Any) -> None:
     await store.workers.announce_tasks({"simulate": "default"})
     async with through(audited) as client:
         made = await client.post("/jobs", json={"name": "quick", "job_type": "immediate", "execution_time_ms": 50})
@@ -153,7 +153,7 @@ async def test_a_job_of_the_lab_is_noted_by_its_id(audited: FastAPI, store: Stor
     assert [tuple(row) for row in noted] == [(str(await sql.fetchval("select id from foliot.runs")), "create_job", 201)]
 
 
-async def test_a_day_that_the_record_lacks_is_made(audited: FastAPI, sql: Any) -> None:
+async def test_a_missing_partition_of_the_audit_log_is_created(audited: FastAPI, sql: Any) -> None:
     for name in [
         row[0]
         for row in await sql.fetch("select relname from pg_class where relname ~ '^audit_[0-9]+$' and relkind = 'r'")
@@ -168,7 +168,7 @@ async def test_a_day_that_the_record_lacks_is_made(audited: FastAPI, sql: Any) -
     )
 
 
-async def test_one_at_fault_is_not_noted_and_takes_no_others_along(
+async def test_an_invalid_job_is_not_recorded_and_does_not_fail_others(
     store: Store, clock: Clock, events: EventBus, sql: Any
 ) -> None:
     submitter = Submitter(store=store, clock=clock, events=events)

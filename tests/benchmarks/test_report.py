@@ -78,8 +78,10 @@ def test_page_gets_the_measurements_and_keeps_its_text() -> None:
 
 def test_every_part_of_the_page_can_be_made() -> None:
     surroundings = {
-        "scenario": "environment", "measured_at": "2026-01-01T00:00:00+00:00", "commit": "abc", "processor": "one", "cores": 2,
-        "memory_gb": 24, "kernel": "6", "python": "3.11", "fdatasync_per_second": 5000, "postgres": {"server_version": "18", "fsync": "on"},
+        "scenario": "environment", "measured_at": "2026-01-01T00:00:00+00:00", "commit": "abc", "processor": "one",
+        "cores": 2,
+        "memory_gb": 24, "kernel": "6", "python": "3.11", "fdatasync_per_second": 5000,
+        "postgres": {"server_version": "18", "fsync": "on"},
         "size": "usual",
     }  # fmt: skip
     more = {"cores_of_others": 0.1, "size": "usual", "measured_at": "2026-01-01T00:00:00+00:00"}
@@ -116,7 +118,10 @@ def test_every_mark_of_the_page_is_known() -> None:
 
 def test_effects_count_lost_and_repeated_work(tmp_path: Path) -> None:
     effects = Effects(tmp_path / "effects", 4, regions=2)
-    program = "import sys; from effects import Recorder; recorder = Recorder(); [recorder.record(int(n)) for n in sys.argv[1:]]"
+    program = (
+        "import sys; from effects import Recorder; recorder = Recorder(); [recorder.record(int(n)) for n in "
+        "sys.argv[1:]]"
+    )
     for region, numbers in enumerate((["0", "1"], ["1", "3", "3"])):
         environment = os.environ | effects.variables(region) | {"PYTHONPATH": str(ROOT / "benchmarks")}
         subprocess.run([sys.executable, "-c", program, *numbers], env=environment, check=True)
@@ -128,7 +133,10 @@ def test_effects_count_lost_and_repeated_work(tmp_path: Path) -> None:
 
 BURN = "import time\ninput()\nwhile time.process_time() < 0.3: pass\nprint('burnt', flush=True)\ninput()"
 # A separate process tree: servers of other tests come and go below this one.
-PARENT = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}], check=True)\nprint('buried', flush=True)\ninput()"
+PARENT = (
+    f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}], check=True)\nprint('buried', "
+    f"flush=True)\ninput()"
+)
 # The kernel counts in hundredths, and may round each of several down.
 BURNT_SECONDS = 0.2
 
@@ -180,7 +188,7 @@ def test_cpu_time_of_a_process_that_ends_while_it_is_read_is_counted(
         found = read(process)
         processes_read.append(process.pid)
         if processes_read == [parent.pid]:
-            # The parent was read before it knew of this.
+            # The parent was read before it had counted this.
             bury(parent)
         return found
 

@@ -1,4 +1,4 @@
-"""A scenario of `make bench` works, with numbers too small to mean anything. `make bench ARGS="--tiny"` tries all of
+"""Each scenario of `make bench` works, with sizes too small to mean anything. `make bench ARGS="--tiny"` runs all of
 them."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ async def bench(database_url: str) -> AsyncIterator[Bench]:
 
 
 async def test_scenario_measures_something(bench: Bench) -> None:
-    """This one has a bit of everything: a baseline, a scheduler node, a worker, and jobs that report their start."""
+    """This scenario covers a baseline, a scheduler node, a worker, and jobs that report their start."""
     found = report.document(latency.NAME, latency.TITLE, await latency.measure(bench))
     assert found["rows"]
     assert all(row["name"] in report.table(found) for row in found["rows"])

@@ -28,8 +28,8 @@ FENCE = 17
 def report(history: History) -> int:
     """Prints the broken invariants, and returns the exit code."""
     print(
-        f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, {len(history.ledger)} effects, "
-        f"{len(history.faults)} faults"
+        f"{len(history.changes)} changes of {len(history.runs)} runs, {len(history.journal)} requests, "
+        f"{len(history.ledger)} effects, {len(history.faults)} faults"
     )
     throughput = Throughput(history)
     usual = throughput.usual * SECOND / WINDOW
@@ -58,7 +58,8 @@ def measure(events: int) -> int:
     began, cpu = time.monotonic(), time.process_time()
     found = breaches(history)
     print(
-        f"checked in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU: {len(found)} invariants broken"
+        f"checked in {time.monotonic() - began:.1f} s, {time.process_time() - cpu:.1f} s of CPU: {len(found)} "
+        f"invariants broken"
     )
     return 1 if found else 0
 

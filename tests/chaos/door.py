@@ -12,13 +12,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from foliot.store.queries import load
 from tests.support.proxy import ClientMessages
+from tests.support.queries import all_queries
 
-FAMILIES = ("runs", "jobs", "shards", "workers", "submissions", "gates", "workflows", "stuck_runs", "logs")
-NAMES = {query.sql.encode(): query.name for family in FAMILIES for query in load(family).values()} | {
-    b"commit\0": "commit"
-}
+NAMES = {query.sql.encode(): query.name for query in all_queries()} | {b"commit\0": "commit"}
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 

@@ -25,6 +25,7 @@ from tests.chaos.checker.history import (
     JobVersion,
     Lease,
     Memory,
+    Record,
     Request,
     Run,
     Settings,
@@ -212,6 +213,32 @@ class Maker:
         live.row.lost += 1
         self.finish(live, DIES_AT + TTL + SECOND, "failed", "lost", writer="node_5")
 
+    def durable(self) -> None:
+        """Sleeps once, which is not an attempt, and fails once between two steps."""
+        at = self.instant()
+        live = self.begin(at, task="durable")
+        self.claim(live, at + MOMENT)
+        self.record(live, at + 2 * MOMENT, "done", "first")
+        self.record(live, at + 3 * MOMENT, "effect", "paid")
+        self.record(live, at + 3 * MOMENT, "done", "paid")
+        self.record(live, at + 4 * MOMENT, "begin", "nap")
+        live.row.attempt -= 1
+        self.leave(live, at + 5 * MOMENT, "scheduled", due_at=at + SECOND)
+        self.change(live, "update", at + SECOND + MOMENT, "ready")
+        self.record(live, at + SECOND + 2 * MOMENT, "done", "nap")
+        self.claim(live, at + SECOND + 2 * MOMENT)
+        self.record(live, at + SECOND + 3 * MOMENT, "begin", "called")
+        self.record(live, at + SECOND + 4 * MOMENT, "done", "called")
+        self.record(live, at + SECOND + 5 * MOMENT, "done", "left")
+        self.leave(live, at + SECOND + 6 * MOMENT, "scheduled", due_at=at + 2 * SECOND)
+        self.change(live, "update", at + 2 * SECOND + MOMENT, "ready")
+        self.claim(live, at + 2 * SECOND + 2 * MOMENT)
+        self.record(live, at + 2 * SECOND + 3 * MOMENT, "done", "right")
+        self.finish(live, at + 3 * SECOND)
+
+    def record(self, live: Live, at: int, kind: str, name: str) -> None:
+        self.history.records.append(Record(0, at, kind, live.row.id, name, live.row.token, live.row.lost))  # type: ignore[arg-type]
+
     def failed(self) -> None:
         at = self.instant()
         live = self.begin(at, retries=0)
@@ -373,8 +400,9 @@ class Maker:
         """Sorts the changes by time, and numbers them."""
         history = self.history
         changes = sorted(history.changes, key=lambda change: change.at)
-        for seq, change in enumerate(changes, 1):
-            change.seq = seq
+        everything: list[Change | Record] = [*changes, *history.records]
+        for seq, one in enumerate(sorted(everything, key=lambda one: one.at), 1):
+            one.seq = seq
         history.changes[:] = changes
         for seq, lease in enumerate(sorted(history.leases, key=lambda lease: lease.at), 1):
             lease.seq = seq
@@ -396,6 +424,7 @@ def good_history(seed: int, *, lives: int = 40) -> History:
             maker.lost,
             maker.once_only,
             maker.failed,
+            maker.durable,
             maker.keyed,
         ):
             live()

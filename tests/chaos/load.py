@@ -79,7 +79,7 @@ class Load:
         owed = round(self._rate * (monotonic_us() - self._began) / 1e6) - self._accepted - self._on_their_way
         number = min(max(1, owed - alone), CATCH_UP * usual)
         await self._begin(lambda: self._batch(number), jobs=number)
-        kinds = (self._single, self._single, self._keyed, self._limited, self._delayed, self._long)
+        kinds = (self._single, self._single, self._keyed, self._limited, self._delayed, self._durable, self._long)
         for _ in range(alone):
             await self._begin(self._chance.choice(kinds), jobs=1)
         if self._chance.random() < 0.2:
@@ -175,6 +175,9 @@ class Load:
         key = f"limit-{self._chance.randrange(4)}"
         body = {"task": "effect", "payload": {"seconds": 0.02}, "concurrency": {"key": key, "limit": 3}}
         await self._ask("job", "POST", "/v1/jobs", body)
+
+    async def _durable(self) -> None:
+        await self._ask("job", "POST", "/v1/jobs", {"task": "durable"})
 
     async def _delayed(self) -> None:
         status, answer = await self._ask(

@@ -26,11 +26,16 @@ from tests.chaos.checker.history import (
 
 TRIGGERS = Path(__file__).with_name("recorder.sql")
 CHANGES = """
-select seq, at, began_at, transaction, writer, kind, run_id::text, before, after, token, attempt, lost, coalesce(worker_id::text, ''),
+select seq, at, began_at, transaction, writer, kind, run_id::text, before, after, token, attempt, lost,
+    coalesce(worker_id::text, ''),
     due_at, is_cancelled
 from chaos.changes order by seq
 """
-LEASES = "select seq, at, kind, id, writer, owner, owner_before, epoch, expires_at, expired_at from chaos.leases order by seq"
+LEASES = (
+    "select seq, at, kind, id, writer, owner, owner_before, epoch, expires_at, expired_at from chaos.leases "
+    "order by seq"
+)
+RECORDS = "select seq, at, kind, run_id::text, name, token, lost from chaos.records order by seq"
 PAID = "select at, run_id::text, token from chaos.paid"
 MARKS = """
 select payload ->> 'mark', id::text, token from foliot.runs where task = 'quick'
@@ -38,14 +43,18 @@ union all
 select payload ->> 'mark', id::text, token from foliot.history where task = 'quick'
 """
 RUNS = """
-select id::text, true, state, '', token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at), 0, task, queue,
-    coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end, coalesce(parent_id::text, ''),
+select id::text, true, state, '', token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at),
+    0, task, queue,
+    coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end, coalesce(parent_id::text,
+        ''),
     coalesce(step, ''), coalesce(rerun_of::text, ''), coalesce(upstream::text[], '{}'), 0, options::text,
     case when job_id is not null then payload::text end, priority
 from foliot.runs
 union all
-select id::text, false, state, coalesce(reason, ''), token, attempt, lost, chaos.us(created_at), chaos.us(due_at), chaos.us(started_at),
-    chaos.us(finished_at), task, queue, coalesce(job_id::text, ''), case when job_id is null then 0 else chaos.us(tick_at) end,
+select id::text, false, state, coalesce(reason, ''), token, attempt, lost, chaos.us(created_at), chaos.us(due_at),
+    chaos.us(started_at),
+    chaos.us(finished_at), task, queue, coalesce(job_id::text, ''), case when job_id is null then 0
+        else chaos.us(tick_at) end,
     coalesce(parent_id::text, ''), coalesce(step, ''), coalesce(rerun_of::text, ''), coalesce(upstream::text[], '{}'),
     coalesce(octet_length(output), 0), options::text, case when job_id is not null then payload::text end, priority
 from foliot.history
@@ -53,7 +62,8 @@ from foliot.history
 JOBS = """
 select j.id::text, j.name, j.shard, coalesce(j.schedule ->> 'overlap', 'skip'), chaos.us(j.next_at),
     (
-        select json_agg(json_build_array(chaos.us(made_at), (definition -> 'schedule')::text, definition ->> 'payload') order by version)
+        select json_agg(json_build_array(chaos.us(made_at), (definition -> 'schedule')::text, definition ->> 'payload')
+            order by version)
         from foliot.job_versions where job_id = j.id
     )::text,
     (
@@ -132,7 +142,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     write_lines(directory / "workflows.jsonl", workflows)
     write_lines(directory / "memory.jsonl", memory)
     async with sql.transaction(isolation="repeatable_read", readonly=True):
-        for name, query in (("changes", CHANGES), ("leases", LEASES)):
+        for name, query in (("changes", CHANGES), ("leases", LEASES), ("records", RECORDS)):
             _write_rows(directory / f"{name}.jsonl", [tuple(row) async for row in sql.cursor(query, prefetch=10_000)])
         rules = {(workflow.id, step.key): step.rule for workflow in workflows for step in workflow.steps}
         write_lines(directory / "runs.jsonl", [_run(row, rules) async for row in sql.cursor(RUNS, prefetch=10_000)])

@@ -28,6 +28,23 @@ create table chaos.leases (
 -- The effects of transactional jobs.
 create table chaos.paid (run_id uuid not null, token bigint not null, at bigint not null default chaos.us(clock_timestamp()));
 
+-- Records of durable functions, and the effects of their transactions.
+create table chaos.records (
+    seq bigint not null default nextval('chaos.seq'), at bigint not null default chaos.us(clock_timestamp()), kind text not null,
+    run_id uuid not null, name text not null, token bigint not null, lost bigint not null
+);
+
+create function chaos.recorded() returns trigger language plpgsql as $$
+begin
+    insert into chaos.records (kind, run_id, name, token, lost)
+    values (case
+        when tg_op = 'INSERT' then case when new.finished_at is null then 'begin' else 'done' end
+        when old.finished_at is null and new.finished_at is not null then 'done'
+        else 'change'
+    end, new.run_id, new.name, new.token, new.lost);
+    return null;
+end $$;
+
 create function chaos.inserted() returns trigger language plpgsql as $$
 begin
     insert into chaos.changes (kind, run_id, before, after, token, attempt, lost, worker_id, due_at, is_cancelled)
@@ -86,5 +103,9 @@ begin
 end $$;
 
 create trigger a_note after insert or update or delete on foliot.workers for each row execute function chaos.worker_changed();
+create trigger a_note_insert after insert on foliot.checkpoints for each row execute function chaos.recorded();
+create trigger a_note_update after update on foliot.checkpoints for each row
+    when ((old.name, old.kind, old.token, old.finished_at, old.result::text) is distinct from
+        (new.name, new.kind, new.token, new.finished_at, new.result::text)) execute function chaos.recorded();
 create trigger a_note after update on foliot.shards for each row
     when (old.owner_id is distinct from new.owner_id or old.epoch <> new.epoch) execute function chaos.shard_changed();

@@ -25,7 +25,8 @@ MEMORY_SECONDS = 2.0
 # Later runs belong to the recurring jobs, which have their own time.
 DUE = """
 select count(*) from foliot.runs
-where created_at < to_timestamp($1::bigint / 1000000.0) and (state <> 'scheduled' or due_at < clock_timestamp() - interval '3 seconds')
+where created_at < to_timestamp($1::bigint / 1000000.0) and (state <> 'scheduled'
+    or due_at < clock_timestamp() - interval '3 seconds')
 """
 
 

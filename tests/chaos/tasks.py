@@ -7,7 +7,9 @@ import os
 import random
 import time
 from pathlib import Path
+from uuid import UUID
 
+import asyncpg
 import msgspec
 
 import foliot
@@ -99,6 +101,32 @@ async def pay(ctx: foliot.Context, seconds: float = 0) -> None:
     ledger.write("start", ctx)
     await ctx.connection.execute("insert into chaos.paid (run_id, token) values ($1, $2)", ctx.run_id, ctx.token)
     await asyncio.sleep(seconds)
+
+
+async def step(fails: bool) -> None:
+    await asyncio.sleep(0.02)
+    if fails and random.random() < 0.2:
+        raise RuntimeError("as it was told")
+
+
+async def paid(connection: asyncpg.Connection, run_id: UUID, token: int) -> None:
+    await connection.execute(
+        "insert into chaos.records (kind, run_id, name, token, lost) values ('effect', $1, 'paid', $2, 0)",
+        run_id,
+        token,
+    )
+
+
+@app.task(retries=50, backoff=backoff)
+async def durable(ctx: foliot.Context) -> None:
+    """Its steps are those of `checker/durable.py`."""
+    ledger.write("start", ctx)
+    await ctx.step("first", step, True)
+    await ctx.transaction("paid", paid, ctx.run_id, ctx.token)
+    await ctx.sleep(1.2, name="nap")
+    await ctx.call("called", "effect", seconds=0.01)
+    await asyncio.gather(ctx.step("left", step, True), ctx.step("right", step, False))
+    ledger.write("finish", ctx)
 
 
 @app.task(retries=0, timeout=1)

@@ -26,7 +26,7 @@ async def door(database_url: str) -> AsyncIterator[Door]:
 
 @pytest.fixture
 async def behind(door: Door, database_url: str) -> AsyncIterator[Store]:
-    async with store_behind(door, database_url, config=Config(database_retry_seconds=0.001)) as store:
+    async with store_behind(door, database_url, config=Config(database_retry_seconds=1e-9)) as store:
         yield store
 
 

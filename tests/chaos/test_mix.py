@@ -34,5 +34,6 @@ async def test_a_minute_of_mixed_faults_loses_nothing(tmp_path: Path) -> None:
     assert len(history.runs) > MINUTES * RATE, "there was hardly anything to lose"
     found = [breach for breach in breaches(history) if breach.invariant.number not in TIMED]
     assert not found, (
-        f"seed {seed}; what was done, the history and the logs are in {tmp_path}: python -m tests.chaos check {tmp_path}"
+        f"seed {seed}; what was done, the history and the logs are in {tmp_path}: python -m tests.chaos check "
+        f"{tmp_path}"
     )

@@ -1,4 +1,4 @@
-"""One real Foliot for the commands that talk to a server."""
+"""One real Foliot for commands that talk to a server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def terminal(tmp_path: Path) -> Terminal:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Bound, so that nobody else gets it, but not listening."""
+    """A port that is bound, so that nobody else gets it, but not listening."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         yield closed.getsockname()[1]
@@ -44,7 +44,7 @@ def shell(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Shell:
 
 @pytest.fixture
 def recurring(shell: Shell) -> Callable[..., str]:
-    """Makes a recurring job that does not fire while a test runs; its name."""
+    """Creates a recurring job that does not fire during a test, and returns its name."""
 
     def make(*arguments: str, name: str | None = None) -> str:
         name = name or f"job {next(numbers)}"

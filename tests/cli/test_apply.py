@@ -1,5 +1,5 @@
-"""`foliot apply`: what files declare becomes so, and nothing else; what is wrong with them is said with file, line and
-field."""
+"""`foliot apply` makes the server match the files and changes nothing else. Errors in files are reported with file,
+line and field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ numbers = itertools.count(1)
 
 @pytest.fixture
 def prefix() -> str:
-    """Other tests on the same server have other names."""
+    """A prefix that no other test on the server uses."""
     return f"applied {next(numbers)}"
 
 
@@ -28,7 +28,7 @@ def job_of(shell: Shell, name: str) -> dict[str, Any]:
 
 
 def schedule_of(job: dict[str, Any]) -> dict[str, Any]:
-    """Without what is said although it is the default."""
+    """The schedule without its default values."""
     defaults = {"timezone": "UTC", "catchup_window_seconds": 86_400}
     return {name: value for name, value in job["schedule"].items() if defaults.get(name) != value}
 
@@ -37,7 +37,7 @@ def actions(ended: Ended) -> dict[str, str]:
     return {item["name"]: item["action"] for item in json.loads(ended.out)["items"]}
 
 
-def test_what_an_expression_says_of_zone_and_period_is_declared_once(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_zone_and_period_of_an_expression_are_not_declared_twice(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(f"""\
 - {{name: {prefix} tokyo, command: date, cron: "CRON_TZ=Asia/Tokyo 0 9 * * FRI-MON"}}
@@ -89,7 +89,7 @@ retries: 5
     assert actions(shell.foliot("apply", "--json", str(file))) == dict.fromkeys([report, tidy, gone], "unchanged")
     assert job_of(shell, report)["version"] == job["version"]
 
-    # What is taken out of the file falls back to its default; a schedule of another kind takes the place of the first.
+    # A field removed from the file falls back to its default, and a schedule of another kind replaces the first.
     file.write_text(f"""\
 - {{name: {report}, command: make reports, every: 2h, priority: 3}}
 - {{name: {tidy}, command: "echo another task", every: 1h}}
@@ -117,9 +117,7 @@ retries: 5
     assert gone not in shell.done("jobs")
 
 
-def test_everything_that_a_schedule_can_say_stays_unchanged_when_applied_again(
-    shell: Shell, tmp_path: Path, prefix: str
-) -> None:
+def test_a_schedule_with_any_field_is_unchanged_when_applied_again(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "all.yaml"
     file.write_text(f"""\
 name: {prefix} all
@@ -153,14 +151,14 @@ metadata: {{deep: [1, {{a: b}}]}}
     assert actions(shell.foliot("apply", "--json", str(file))) == {name: "create"}
     again = json.loads(shell.foliot("apply", "--json", str(file)).out)["items"][0]
     assert (again["action"], again["changes"]) == ("unchanged", {})
-    # And back to nothing but the least: every field falls back.
+    # Back to the required fields only: every other field gets its default.
     file.write_text(f"{{name: {name}, task: simulate, every: 1h, queue: mail}}")
     assert actions(shell.foliot("apply", "--json", str(file))) == {name: "change"}
     job = job_of(shell, name)
     assert (schedule_of(job), job["options"], job["payload"], job["priority"]) == ({"every": "1h"}, None, {}, 0)
 
 
-def test_json_files_directories_and_standard_input(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_json_files_directories_and_standard_input_are_read(shell: Shell, tmp_path: Path, prefix: str) -> None:
     (tmp_path / "one.json").write_text(
         f'{{\n\t"name": "{prefix} one \\ud83d\\ude00",\n\t"command": "true", "every": "1h"\n}}'
     )
@@ -177,7 +175,7 @@ def test_json_files_directories_and_standard_input(shell: Shell, tmp_path: Path,
     assert actions(piped) == {f"{prefix} piped": "create"}
 
 
-def test_a_set_keeps_to_its_own(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_pruning_a_set_leaves_other_sets_alone(shell: Shell, tmp_path: Path, prefix: str) -> None:
     one, other = tmp_path / "one.yaml", tmp_path / "other.yaml"
     one.write_text(f"{{name: {prefix} shared, command: 'true', every: 1h}}")
     other.write_text(f"{{name: {prefix} shared, command: 'false', every: 1h}}")
@@ -189,16 +187,17 @@ def test_a_set_keeps_to_its_own(shell: Shell, tmp_path: Path, prefix: str) -> No
     assert job_of(shell, f"{prefix} shared")["payload"] == {"command": "true"}
     shell.done("apply", "--adopt", str(other))
     assert job_of(shell, f"{prefix} shared")["metadata"] == {"applied_by": str(other)}
-    # What nobody has declared may be; and a name of one's own goes before the path.
+    # Jobs that no file declares may stay. A name in the file takes precedence over the path.
     one.write_text(f"{{name: {prefix} by hand, command: 'false', every: 1h}}")
     shell.done("apply", "--set", "production", str(one))
     assert job_of(shell, f"{prefix} by hand")["metadata"] == {"applied_by": "production"}
 
 
-def test_what_the_server_refuses_is_said_before_anything_is_done(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_refusals_of_the_server_are_reported_before_any_change(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(
-        f"- {{name: {prefix} good, task: simulate, every: 1h}}\n- {{name: {prefix} bad, task: nobody-knows-it, every: 1h}}\n"
+        f"- {{name: {prefix} good, task: simulate, every: 1h}}\n- "
+        f"{{name: {prefix} bad, task: nobody-knows-it, every: 1h}}\n"
     )
     for arguments in ([], ["--dry-run"]):
         refusal = shell.refusal("apply", *arguments, str(file), code=2)
@@ -213,14 +212,19 @@ def test_what_the_server_refuses_is_said_before_anything_is_done(shell: Shell, t
         ("a.yaml", "name: x\ncommand: y\nevery: 1h\ncorn: z\n", ["a.yaml:4: corn: there is no such field"]),
         ("a.yaml", "command: y\nevery: 1h\n", ["a.yaml:1: name: required in a declared job"]),
         ("a.yaml", "name: x\ncommand: y\n", ["a.yaml:1: cron: a declared job must be recurring"]),
-        ("a.yaml", "name: x\ncommand: y\nevery: 1h\nmax_runs: 3\n", ["a.yaml:4: max_runs: not allowed in a declared job"]),
+        ("a.yaml", "name: x\ncommand: y\nevery: 1h\nmax_runs: 3\n", ["a.yaml:4: max_runs: not allowed in a declared "
+        "job"]),
         ("a.yaml", "name: x\nkind: jbo\n", ["a.yaml:2: kind: unknown kind 'jbo', did you mean 'job'?"]),
         ("a.yaml", "name: x\ncommand: y\nevery: 1h\nname: z\n", ["a.yaml:4: name: field is repeated"]),
         ("a.yaml", "name: x\ncommand: [\n", ["a.yaml:3: invalid YAML: "]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  a: .nan\n", ["a.yaml:5: payload.a: nan can't be written in JSON"]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  ? [1]\n  : 2\n", ["a.yaml:5: invalid YAML: found unhashable key"]),
-        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\nretries: many\n", ["a.yaml:4: retries: Expected `int | null`, got `str`"]),
-        ("a.yaml", "name: !!python/object/apply:os.system [id]\n", ["a.yaml:1: invalid YAML: could not determine a constructor"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  a: .nan\n", ["a.yaml:5: payload.a: nan can't be "
+        "written in JSON"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\npayload:\n  ? [1]\n  : 2\n", ["a.yaml:5: invalid YAML: found "
+        "unhashable key"]),
+        ("a.yaml", "name: x\nevery: 1h\ntask: simulate\nretries: many\n", ["a.yaml:4: retries: Expected `int | null`, "
+        "got `str`"]),
+        ("a.yaml", "name: !!python/object/apply:os.system [id]\n", ["a.yaml:1: invalid YAML: could not determine a "
+        "constructor"]),
         ("a.yaml", "just text\n", ["a.yaml:1: a document must be an object or a list of objects, not text"]),
         ("a.json", '{"name": "x",\n "command": "y",\n "every": "soon"}', ["a.json:3: every: can't read 'soon'"]),
         ("a.json", '{"name": "x",\n}', ["a.json:2: invalid JSON: "]),
@@ -232,7 +236,7 @@ def test_what_the_server_refuses_is_said_before_anything_is_done(shell: Shell, t
     ],
     ids=[str(number) for number in range(16)],
 )  # fmt: skip
-def test_what_is_wrong_with_a_file_is_said_where(
+def test_errors_in_a_file_are_reported_with_their_place(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, complaints: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -243,7 +247,7 @@ def test_what_is_wrong_with_a_file_is_said_where(
         assert line.startswith(f"foliot: {complaint}")
 
 
-def test_faults_are_there_for_programs_too(shell: Shell, tmp_path: Path) -> None:
+def test_errors_are_reported_as_json_too(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("name: x\ncommand: y\ncron: nope\n")
     ended = shell.foliot("apply", "--json", str(tmp_path / "a.yaml"), str(tmp_path / "missing.yaml"))
     first, second = json.loads(ended.out)["errors"]
@@ -254,7 +258,7 @@ def test_faults_are_there_for_programs_too(shell: Shell, tmp_path: Path) -> None
     assert "the directory has no file" in shell.refusal("apply", str(empty), code=2)
 
 
-def test_declared_workflows_recur_or_are_run_once(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_declared_workflows_recur_or_run_once(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "workflows.yaml"
     text = f"""\
 - kind: workflow
@@ -294,7 +298,7 @@ def test_a_changed_workflow_is_checked_by_the_server_too(shell: Shell, tmp_path:
     assert "steps[0].task: no worker knows a task named 'unheard_of'" in shell.refusal("apply", str(file), code=2)
 
 
-def test_all_that_is_wrong_is_told_at_once_by_dry_runs_too(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_all_errors_are_reported_at_once_in_dry_runs_too(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(f"""\
 name: {prefix} one
@@ -339,7 +343,7 @@ every: 1h
     assert "did you mean 'simulate'?" in refused.err
 
 
-def test_what_a_file_is_wrong_in_is_told_without_a_server(
+def test_errors_in_a_file_are_reported_without_a_server(
     shell: Shell, tmp_path: Path, closed_port: int, prefix: str
 ) -> None:
     file = tmp_path / "jobs.yaml"
@@ -350,7 +354,7 @@ def test_what_a_file_is_wrong_in_is_told_without_a_server(
     assert "no Foliot answers" in shell.refusal("apply", str(file), code=1, url=f"http://127.0.0.1:{closed_port}")
 
 
-def test_a_job_may_depend_on_one_that_is_declared_beside_it(shell: Shell, tmp_path: Path, prefix: str) -> None:
+def test_a_job_may_depend_on_another_job_of_the_file(shell: Shell, tmp_path: Path, prefix: str) -> None:
     file = tmp_path / "jobs.yaml"
     file.write_text(f"""\
 - {{name: {prefix} first, task: simulate, cron: "@daily"}}
@@ -360,3 +364,38 @@ def test_a_job_may_depend_on_one_that_is_declared_beside_it(shell: Shell, tmp_pa
     assert shell.done("apply", str(file)).count("create ") == 2
     file.write_text(f'{{name: {prefix} last, task: simulate, cron: "@daily", dependencies: [{prefix} nobody]}}')
     assert "dependencies: " in shell.refusal("apply", "--dry-run", str(file), code=2)
+
+
+def test_alert_rules_are_created_changed_and_left_alone(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    file.write_text("""\
+kind: alert_rule
+name: applied-rate
+condition: {kind: success_rate, below: 95, each: job}
+scope: {tag: billing}
+""")
+    assert "alert rule: success_rate" in shell.done("apply", str(file), "--dry-run")
+    assert "applied-rate" not in shell.foliot("alerts", "rules").out
+    assert actions(shell.foliot("apply", "--json", str(file))) == {"applied-rate": "create"}
+    assert actions(shell.foliot("apply", "--json", str(file))) == {"applied-rate": "unchanged"}
+    file.write_text(file.read_text() + "for: 5m\nseverity: critical\n")
+    changed = json.loads(shell.foliot("apply", "--json", str(file)).out)["items"][0]
+    assert changed["changes"] == {
+        "for": {"from": None, "to": "5m"},
+        "severity": {"from": "warning", "to": "critical"},
+    }
+    file.write_text(file.read_text() + "channels: [nobody]\n")
+    refused = shell.foliot("apply", str(file))
+    assert refused.code == 1
+    assert "there is no alert channel 'nobody'" in refused.out
+    file.write_text("kind: alert_rule\nname: applied-rate\ncondition: {kind: success_rate, below: 195}\n")
+    wrong = shell.foliot("apply", str(file))
+    assert wrong.code == 2
+    assert f"{file}:3: condition.below: " in wrong.err
+    shell.done("alerts", "rules", "delete", "applied-rate")
+
+
+def test_a_word_that_yaml_reads_as_true_must_be_quoted(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("{name: x, command: date, cron: '@daily', notify: [{url: 'https://a.example', on: [failed]}]}")
+    assert "field name True must be a string; put it in quotes" in shell.refusal("apply", str(file), code=2)

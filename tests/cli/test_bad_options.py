@@ -1,4 +1,4 @@
-"""Options that make no sense: every command says so in words, with exit code 2, and names what may have been meant."""
+"""Invalid options: every command reports them in a sentence with exit code 2, and suggests the nearest valid value."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from foliot.cli.main import COMMANDS
+from foliot.cli.main import COMMANDS, module_of
 from tests.support.terminal import Shell
 
-# What shows through when a value of Python's is printed as it is.
+# Signs of a Python value that was printed as it is.
 REPR = re.compile(r"<[A-Za-z_.]+[: ]|RunState|object at 0x|Traceback|\w+Error\(")
 
 
 def commands() -> Iterator[tuple[list[str], click.Command]]:
     for name in COMMANDS:
-        command = importlib.import_module(f"foliot.cli.commands.{name.replace('-', '_')}").command
+        command = importlib.import_module(module_of(name)).command
         yield [name], command
         if isinstance(command, click.Group):
             for inner in command.list_commands(click.Context(command)):
@@ -44,7 +44,7 @@ def limited_options() -> Iterator[tuple[list[str], str, list[str]]]:
     list(limited_options()),
     ids=lambda part: "-".join(part) if isinstance(part, list) else part,
 )
-def test_every_option_of_a_few_words_or_a_number_is_refused_in_words(
+def test_an_invalid_choice_or_number_is_refused_in_a_sentence(
     shell: Shell, path: list[str], option: str, choices: list[str]
 ) -> None:
     wrong = f"{choices[0]}x" if choices else "many"
@@ -59,7 +59,7 @@ def test_every_option_of_a_few_words_or_a_number_is_refused_in_words(
 @pytest.mark.parametrize(
     ("arguments", "meant"),
     [
-        (["runs", "--state", "succes"], "succeeded"),
+        (["runs", "--state", "succes"], "completed"),
         (["runs", "--state", "failed,runing"], "running"),
         (["runs", "--state", "retryin"], "retrying"),
         (["workflows", "--state", "complete"], "completed"),
@@ -70,11 +70,11 @@ def test_every_option_of_a_few_words_or_a_number_is_refused_in_words(
         (["runs", "--state", "zzzzz"], ""),
     ],
 )
-def test_a_state_that_there_is_not_is_refused_in_words(shell: Shell, arguments: list[str], meant: str) -> None:
+def test_an_unknown_state_is_refused_in_a_sentence(shell: Shell, arguments: list[str], meant: str) -> None:
     refusal = shell.refusal(*arguments, code=2)
     assert refusal.startswith("foliot: state: ")
     assert not REPR.search(refusal)
-    assert f"did you mean {meant!r}?" in refusal if meant else "succeeded" in refusal
+    assert f"did you mean {meant!r}?" in refusal if meant else "completed" in refusal
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_state_that_there_is_not_is_refused_in_words(shell: Shell, arguments: 
         ["submit", "simulat"],
     ],
 )
-def test_other_values_that_make_no_sense_are_refused_in_words(shell: Shell, arguments: list[str]) -> None:
+def test_other_invalid_values_are_refused_in_a_sentence(shell: Shell, arguments: list[str]) -> None:
     ended = shell.foliot(*arguments)
     assert ended.code == 2, ended
     assert not REPR.search(ended.err)
@@ -106,7 +106,7 @@ def test_other_values_that_make_no_sense_are_refused_in_words(shell: Shell, argu
 @pytest.mark.parametrize(
     "arguments", [["events"], ["events", "-f"], ["runs"], ["logs", "0190c5c0-0000-7000-8000-000000000000", "-f"]]
 )
-def test_a_server_that_is_not_there_is_said_in_words(shell: Shell, closed_port: int, arguments: list[str]) -> None:
+def test_a_missing_server_is_reported_in_a_sentence(shell: Shell, closed_port: int, arguments: list[str]) -> None:
     ended = shell.foliot(*arguments, url=f"http://127.0.0.1:{closed_port}")
     assert (ended.code, ended.out) == (1, "")
     assert "no Foliot answers at" in ended.err

@@ -1,4 +1,4 @@
-"""`foliot bench`: figures of a real installation, and nothing left of it."""
+"""`foliot bench` measures a real installation and removes everything that it created."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def left_of_it(shell: Shell) -> list[str]:
     return [name for name in [*jobs, *(run["name"] for run in runs)] if name.startswith("foliot bench")]
 
 
-def test_it_measures_and_clears_up(shell: Shell) -> None:
+def test_bench_measures_and_cleans_up(shell: Shell) -> None:
     measured = json.loads(shell.done("bench", "--seconds", "4", "--connections", "2", "--json"))
     assert measured["workers"] == 1
     for rate in ("submitted", "batched", "executed"):
@@ -38,7 +38,7 @@ def test_it_measures_and_clears_up(shell: Shell) -> None:
     assert left_of_it(shell) == []
 
 
-def test_people_get_a_table_a_bar_and_what_it_means(cluster: Cluster) -> None:
+def test_a_terminal_shows_a_table_a_bar_and_an_explanation(cluster: Cluster) -> None:
     with Screen(cluster.url, "bench", "--seconds", "8", columns=60) as screen:
         assert screen.end(seconds=60) == 0
     for words in ("submitted one by one", "MILLISECONDS", "tick to start", "come from the database's clock"):
@@ -47,7 +47,7 @@ def test_people_get_a_table_a_bar_and_what_it_means(cluster: Cluster) -> None:
     assert "Traceback" not in screen.shown
 
 
-def test_ctrl_c_ends_it_and_it_clears_up(shell: Shell, cluster: Cluster) -> None:
+def test_ctrl_c_stops_the_bench_and_it_cleans_up(shell: Shell, cluster: Cluster) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "foliot", "bench", "--seconds", "60"],
         env={"FOLIOT_URL": cluster.url, "PATH": ""}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -63,7 +63,7 @@ def test_ctrl_c_ends_it_and_it_clears_up(shell: Shell, cluster: Cluster) -> None
     assert left_of_it(shell) == []
 
 
-def test_a_queue_that_nobody_serves_is_not_measured(shell: Shell) -> None:
+def test_a_queue_without_workers_is_not_measured(shell: Shell) -> None:
     said = shell.refusal("bench", "--queue", "lonely", code=1)
     assert "no worker serves the queue 'lonely' (queues with workers: default)" in said
     shell.done("pause", "--queue", "default")
@@ -73,7 +73,7 @@ def test_a_queue_that_nobody_serves_is_not_measured(shell: Shell) -> None:
         shell.done("resume", "--queue", "default")
 
 
-def test_percentiles_are_values_that_were_measured() -> None:
+def test_percentiles_are_measured_values() -> None:
     assert _spread([]) == Spread(0, 0, 0, 0)
     assert _spread([0.001]) == Spread(1, 1, 1, 1)
     assert _spread([number / 1000 for number in range(1, 101)]) == Spread(100, 50, 95, 99)

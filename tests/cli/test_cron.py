@@ -1,4 +1,4 @@
-"""`foliot cron`: the fire times and the words of an expression, and refusals that point at what is wrong."""
+"""`foliot cron`: the fire times and the description of an expression, and errors that point at the wrong part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOON = "2026-03-01T12:00:00Z"
 
 
 def cron(*arguments: str) -> str:
-    """What is printed."""
+    """The printed lines."""
     result = CliRunner().invoke(cli, ["cron", *arguments])
     assert (result.exit_code, result.stderr) == (0, ""), result.output
     return result.stdout
@@ -32,7 +32,7 @@ def times(expression: str, *arguments: str) -> list[str]:
 
 
 def refusal(*arguments: str) -> str:
-    """What is said when nothing is printed; `main` turns it into an exit code."""
+    """The error, which `main` turns into an exit code, when nothing is printed."""
     result = CliRunner().invoke(cli, ["cron", *arguments])
     assert isinstance(result.exception, Invalid), result.output
     assert result.stdout == ""
@@ -40,11 +40,12 @@ def refusal(*arguments: str) -> str:
 
 
 def foliot(directory: Path, *arguments: str | bytes) -> tuple[int, str, str]:
-    """A real process; its exit code and what it says."""
+    """Runs a real process, and returns its exit code and output."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FOLIOT_")}
     done = subprocess.run(
         [sys.executable, "-m", "foliot", "cron", *arguments],
-        cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
+        cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+        check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
 
@@ -52,12 +53,12 @@ def foliot(directory: Path, *arguments: str | bytes) -> tuple[int, str, str]:
 # next
 
 
-def test_next_prints_an_instant_with_offset_a_line() -> None:
+def test_next_prints_one_instant_with_offset_on_each_line() -> None:
     printed = cron("next", "0 9 * * MON-FRI", "--after", NOON, "--count", "3")
     assert printed == "2026-03-02T09:00:00+00:00\n2026-03-03T09:00:00+00:00\n2026-03-04T09:00:00+00:00\n"
 
 
-def test_next_prints_five_times_from_now_on_unless_told_otherwise() -> None:
+def test_next_prints_five_times_from_now_by_default() -> None:
     before = datetime.now(UTC)
     found = [datetime.fromisoformat(line) for line in times("*/10 * * * * *")]
     assert len(found) == 5
@@ -65,7 +66,7 @@ def test_next_prints_five_times_from_now_on_unless_told_otherwise() -> None:
     assert {later - earlier for earlier, later in itertools.pairwise(found)} == {timedelta(seconds=10)}
 
 
-def test_a_zone_moves_the_wall_and_shows_its_offset() -> None:
+def test_a_zone_shifts_the_local_time_and_shows_its_offset() -> None:
     assert times("0 9 * * *", "--after", NOON, "--count", "1", "--tz", "Asia/Kathmandu") == [
         "2026-03-02T09:00:00+05:45"
     ]
@@ -86,17 +87,17 @@ def test_a_zone_moves_the_wall_and_shows_its_offset() -> None:
         ("2026-02-28T19:30:00-05:00", "2026-03-02T09:30:00+09:00"),
     ],
 )
-def test_after_is_an_instant_or_without_an_offset_a_time_of_the_zone(after: str, first: str) -> None:
+def test_after_without_an_offset_is_a_time_of_the_zone(after: str, first: str) -> None:
     assert times("30 9 * * *", "--tz", "Asia/Tokyo", "--count", "1", "--after", after) == [first]
 
 
-def test_count_says_how_many() -> None:
+def test_count_limits_the_number_of_times() -> None:
     for count in (1, 7, 10_000):
         found = times("* * * * *", "--after", NOON, "--count", str(count))
         assert (len(found), len(set(found))) == (count, count)
 
 
-def test_where_no_times_are_left_nothing_is_printed() -> None:
+def test_nothing_is_printed_when_no_times_are_left() -> None:
     for after in ("2200-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00"):
         result = CliRunner().invoke(cli, ["cron", "next", "@daily", "--after", after])
         assert (result.exit_code, result.stdout, result.stderr) == (
@@ -111,7 +112,7 @@ def test_where_no_times_are_left_nothing_is_printed() -> None:
     ]
 
 
-def test_the_first_instant_that_can_be_written_is_no_harm() -> None:
+def test_the_earliest_possible_instant_is_accepted() -> None:
     for after in ("0001-01-01", "0001-01-01T00:00:00+14:00"):
         assert times("@daily", "--after", after, "--tz", "Asia/Tokyo", "--count", "1")[0].startswith("1900-01-0")
 
@@ -128,11 +129,11 @@ def test_the_first_instant_that_can_be_written_is_no_harm() -> None:
         ("2026-10-24T12:00", ["--dst-fold", "both"], ["2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00"]),
     ],
 )
-def test_the_odd_nights_of_the_year_are_as_asked_for(after: str, options: list[str], expected: list[str]) -> None:
+def test_dst_policies_apply(after: str, options: list[str], expected: list[str]) -> None:
     assert times("30 2 * * *", "--tz", "Europe/Zurich", "--after", after, "--count", "2", *options) == expected
 
 
-def test_a_seed_decides_what_h_is() -> None:
+def test_a_seed_determines_h() -> None:
     def first(seed: str) -> str:
         return times("H H * * *", "--after", NOON, "--count", "1", "--seed", seed)[0]
 
@@ -164,7 +165,7 @@ def test_next_as_json_is_for_programs() -> None:
         ("30 0 9 L * *", "at 09:00:30"),
     ],
 )
-def test_explain_prints_the_expression_in_words(expression: str, words: str) -> None:
+def test_explain_describes_the_expression(expression: str, words: str) -> None:
     printed = cron("explain", expression)
     assert printed.startswith(words)
     assert printed.count("\n") == 1
@@ -175,15 +176,15 @@ def test_explain_prints_the_expression_in_words(expression: str, words: str) -> 
     }
 
 
-def test_explain_notes_what_may_surprise_apart_from_the_words() -> None:
+def test_explain_prints_surprises_separately() -> None:
     result = CliRunner().invoke(cli, ["cron", "explain", "*/7 * * * *"])
     assert (result.exit_code, result.stdout) == (0, "every 7 minutes\n")
-    assert result.stderr.startswith("note: minute: */7 starts anew with each hour")
+    assert result.stderr.startswith("note: minute: */7 starts again with each hour")
     (note,) = json.loads(cron("explain", "*/7 * * * *", "--json"))["notes"]
     assert result.stderr == f"note: {note}\n"
 
 
-def test_a_zone_in_the_expression_is_that_of_the_times() -> None:
+def test_a_zone_in_the_expression_applies_to_the_times() -> None:
     berlin = "CRON_TZ=Europe/Berlin 0 9 * * *"
     assert times(berlin, "--after", NOON, "--count", "1") == ["2026-03-02T09:00:00+01:00"]
     assert times(berlin, "--after", NOON, "--count", "1", "--tz", "Europe/Berlin") == ["2026-03-02T09:00:00+01:00"]
@@ -199,7 +200,7 @@ def test_a_zone_in_the_expression_is_that_of_the_times() -> None:
         )
 
 
-def test_a_period_is_counted_from_the_instant_after_which_it_is_asked_for() -> None:
+def test_a_period_counts_from_the_after_option() -> None:
     assert times("@every 1h30m", "--after", NOON, "--count", "2") == [
         "2026-03-01T13:30:00+00:00",
         "2026-03-01T15:00:00+00:00",
@@ -209,13 +210,13 @@ def test_a_period_is_counted_from_the_instant_after_which_it_is_asked_for() -> N
     assert "write it like 90s, 5m" in refusal("next", "@every soon")
 
 
-def test_years_that_are_past_end_cleanly() -> None:
+def test_past_years_end_without_an_error() -> None:
     result = CliRunner().invoke(cli, ["cron", "next", "0 0 0 1 1 ? 2020"])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "the expression never fires after that time\n")
     assert times("0 0 0 1 1 ? 2020,2030", "--after", NOON) == ["2030-01-01T00:00:00+00:00"]
 
 
-def test_an_expression_of_a_hundred_kilobytes_is_refused_in_a_line() -> None:
+def test_an_expression_of_a_hundred_kilobytes_is_refused_in_one_line() -> None:
     assert refusal("next", "1," * 50_000 + "1 * * * *").startswith(
         "the expression has 100009 characters, and 500 is the most"
     )
@@ -245,7 +246,7 @@ def test_an_expression_of_a_hundred_kilobytes_is_refused_in_a_line() -> None:
         ("٣ * * * *", "minute", "٣"),
     ],
 )
-def test_a_bad_field_is_named_and_exactly_its_bad_part_is_underlined(expression: str, field: str, bad: str) -> None:
+def test_the_wrong_part_of_a_field_is_underlined(expression: str, field: str, bad: str) -> None:
     for command in ("next", "explain"):
         said, shown, carets = refusal(command, expression).split("\n")
         assert said.startswith(f"{field}: ")
@@ -256,12 +257,12 @@ def test_a_bad_field_is_named_and_exactly_its_bad_part_is_underlined(expression:
 
 
 @pytest.mark.parametrize("expression", ["* * * *", "* * * * * * * *", "daily", "@never", "@reboot"])
-def test_what_is_wrong_as_a_whole_is_underlined_as_a_whole(expression: str) -> None:
+def test_an_expression_that_is_wrong_as_a_whole_is_underlined_completely(expression: str) -> None:
     _, shown, carets = refusal("next", expression).split("\n")
     assert (shown, carets) == (f"  {expression}", f"  {'^' * len(expression)}")
 
 
-def test_an_empty_expression_has_nothing_to_underline() -> None:
+def test_an_empty_expression_has_no_underline() -> None:
     said = refusal("next", "")
     assert said.startswith("expected 5 fields")
     assert "\n" not in said
@@ -285,7 +286,7 @@ def test_an_unknown_zone_is_refused_with_the_nearest_known_one(zone: str, hint: 
 @pytest.mark.parametrize(
     "after", ["tomorrow", "", "12:00", "2026-02-30", "2026-03-01T25:00:00Z", "2026-03-01T00:00:00+25:00", "1767225600"]
 )
-def test_an_after_that_is_no_time_is_refused(after: str) -> None:
+def test_an_invalid_after_is_refused(after: str) -> None:
     assert refusal("next", "@daily", "--after", after).startswith(f"--after {after!r}: not an ISO 8601 time")
 
 
@@ -301,7 +302,7 @@ def test_an_after_that_is_no_time_is_refused(after: str) -> None:
         *(["next"], ["next", "0", "9", "*", "*", "*"], ["explain"], ["previous", "@daily"]),
     ],
 )
-def test_a_wrong_command_line_exits_with_2(arguments: list[str]) -> None:
+def test_an_invalid_command_line_exits_with_2(arguments: list[str]) -> None:
     result = CliRunner().invoke(cli, ["cron", *arguments])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Error: " in result.stderr
@@ -310,7 +311,7 @@ def test_a_wrong_command_line_exits_with_2(arguments: list[str]) -> None:
 # From outside
 
 
-def test_a_process_prints_what_it_is_asked_for_and_exits_with_0(tmp_path: Path) -> None:
+def test_a_process_prints_its_result_and_exits_with_0(tmp_path: Path) -> None:
     code, out, err = foliot(tmp_path, "next", "0 9 * * *", "--tz", "Europe/Zurich", "--count", "2")
     assert (code, err) == (0, "")
     found = [datetime.fromisoformat(line) for line in out.splitlines()]
@@ -328,7 +329,8 @@ def test_a_process_prints_what_it_is_asked_for_and_exits_with_0(tmp_path: Path) 
         ),
         (
             ["explain", "0 9 * * MO"],
-            "foliot: day-of-week: can't read 'MO'; write 0 to 7, or SUN to SAT, did you mean 'MON'?\n  0 9 * * MO\n          ^^\n",
+            "foliot: day-of-week: can't read 'MO'; write 0 to 7, or SUN to SAT, did you mean 'MON'?\n  0 9 * * MO\n   "
+            "       ^^\n",
         ),
         (
             ["next", "@daily", "--tz", "Europe/Zuric"],
@@ -340,11 +342,11 @@ def test_a_process_prints_what_it_is_asked_for_and_exits_with_0(tmp_path: Path) 
         ),
     ],
 )
-def test_a_process_that_refuses_exits_with_2_and_says_why(tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_a_refusal_exits_with_2_and_an_error(tmp_path: Path, arguments: list[str], said: str) -> None:
     assert foliot(tmp_path, *arguments) == (2, "", said)
 
 
-def test_arguments_that_are_no_text_are_refused_like_others(tmp_path: Path) -> None:
+def test_arguments_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     for arguments in (
         [b"next", b"\xff * * * *"],
         [b"next", b"@daily", b"--tz", b"\xff"],

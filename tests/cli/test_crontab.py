@@ -1,4 +1,4 @@
-"""A crontab, line by line: what becomes of it, and what is said about what does not."""
+"""Importing a crontab line by line: the resulting jobs, and the messages about lines that become none."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from foliot.cli.commands import import_crontab
-from foliot.cli.commands.import_crontab import local_zone
-from foliot.cli.crontab_file import Crontab, parse_crontab
+from foliot.cli import zones
+from foliot.cli.imports.crontab_file import parse_crontab
+from foliot.cli.imports.imported_jobs import Imported
+from foliot.cli.zones import local_zone
 from tests.support.terminal import Shell
 
 REAL = r"""
@@ -39,28 +41,28 @@ MAILTO=""
 """
 
 
-def parsed(text: str, *, has_users: bool = False) -> Crontab:
+def parsed(text: str, *, has_users: bool = False) -> Imported:
     return parse_crontab(text, zone="UTC", has_users=has_users)
 
 
 def only(text: str, *, has_users: bool = False) -> dict[str, Any]:
-    """The one job of a crontab that has nothing wrong with it."""
+    """The only job of a crontab without errors."""
     found = parsed(text, has_users=has_users)
     assert not found.left_out
     (entry,) = found.entries
     return dict(entry.fields)
 
 
-def test_a_real_crontab() -> None:
+def test_a_real_crontab_is_imported() -> None:
     found = parsed(REAL)
     assert [
         (entry.line, entry.fields["name"], entry.fields["cron"], entry.fields["timezone"]) for entry in found.entries
     ] == [
         (10, "Nightly backup", "30 2 * * *", "UTC"),
-        (14, "find", "0 0 * * *", "UTC"),
-        (17, "mail", "*/15 8-18 * * MON-FRI", "Europe/Berlin"),
+        (14, "find-tmp", "0 0 * * *", "UTC"),
+        (17, "mail-report-done", "*/15 8-18 * * MON-FRI", "Europe/Berlin"),
         (18, "never", "0 0 31 2 *", "Europe/Berlin"),
-        (22, "manage.py", "H(0-30) 4 * * 7", "Europe/Berlin"),
+        (22, "manage-clearsessions", "H(0-30) 4 * * 7", "Europe/Berlin"),
     ]
     assert [(note.line, note.text.partition(":")[0]) for note in found.left_out] == [
         (13, "@reboot"), (19, "hour"), (20, "not a variable and not an entry of five fields and a command"),
@@ -68,7 +70,7 @@ def test_a_real_crontab() -> None:
     assert [(note.line, note.text.partition(":")[0]) for note in found.notes] == [(6, "MAILTO"), (22, "0~30")]
 
 
-def test_what_cron_does_is_kept() -> None:
+def test_the_semantics_of_cron_are_kept() -> None:
     job = only("SHELL=/bin/bash\nPATH=/opt/bin\nHOME=/srv\n0 1 * * * run\n")
     assert job["payload"] == {
         "argv": ["/bin/bash", "-c", "run"],
@@ -93,7 +95,7 @@ def test_what_cron_does_is_kept() -> None:
         ("cat%", "cat", "\n"),
     ],
 )
-def test_a_percent_sign_is_the_end_of_a_line_unless_it_is_escaped(command: str, run: str, stdin: str | None) -> None:
+def test_an_unescaped_percent_sign_ends_the_command(command: str, run: str, stdin: str | None) -> None:
     payload = only(f"* * * * * {command}")["payload"]
     assert (payload["command"], payload.get("stdin")) == (run, stdin)
 
@@ -111,11 +113,11 @@ def test_a_percent_sign_is_the_end_of_a_line_unless_it_is_escaped(command: str, 
         ("A=b=c", "b=c"),
     ],
 )
-def test_variables_are_read_as_cron_reads_them(line: str, value: str) -> None:
+def test_variables_are_parsed_like_in_cron(line: str, value: str) -> None:
     assert only(f"{line}\n* * * * * x")["payload"]["environment"] == {"A": value}
 
 
-def test_a_variable_holds_from_its_line_on() -> None:
+def test_a_variable_applies_from_its_line_on() -> None:
     found = parsed("0 1 * * * before\nCRON_TZ=Asia/Tokyo\nRANDOM_DELAY=5\nA=1\n0 1 * * * after\n")
     before, after = (entry.fields for entry in found.entries)
     assert (before["timezone"], "jitter_seconds" in before, "environment" in before["payload"]) == ("UTC", False, False)
@@ -126,20 +128,20 @@ def test_a_variable_holds_from_its_line_on() -> None:
     )
 
 
-def test_a_zone_that_does_not_exist_and_the_user_s_name_are_said() -> None:
+def test_an_unknown_zone_and_the_user_are_reported() -> None:
     found = parsed("CRON_TZ=Mars/Olympus\nLOGNAME=joe\n0 1 * * * x\n")
     assert [note.line for note in found.notes] == [1, 2]
     assert found.entries[0].fields["timezone"] == "UTC"
 
 
-def test_a_system_crontab_has_a_user() -> None:
+def test_a_system_crontab_has_a_user_column() -> None:
     found = parsed(
         "17 *\t* * *\troot\tcd / && run-parts --report /etc/cron.hourly\n@daily www-data /usr/bin/tidy\n",
         has_users=True,
     )
     first, second = (entry.fields for entry in found.entries)
     assert (first["name"], first["payload"]) == (
-        "run-parts",
+        "run-parts-cron.hourly",
         {"command": "cd / && run-parts --report /etc/cron.hourly"},
     )
     assert (second["name"], second["payload"]) == ("tidy", {"command": "/usr/bin/tidy"})
@@ -152,38 +154,38 @@ def test_a_system_crontab_has_a_user() -> None:
     [
         ("# Clean up", "Clean up"),
         ("### --- Clean up: ---", "Clean up"),
-        ("#", "run.sh"),
-        ("# m h dom mon dow command", "run.sh"),
-        ("# 0 5 * * 1 old.sh", "run.sh"),
-        ("# PATH=/bin", "run.sh"),
-        ("# " + "long " * 20, "run.sh"),
+        ("#", "opt-run"),
+        ("# m h dom mon dow command", "opt-run"),
+        ("# 0 5 * * 1 old.sh", "opt-run"),
+        ("# PATH=/bin", "opt-run"),
+        ("# " + "long " * 20, "opt-run"),
         ("# in/out", "in-out"),
         ("# first\n# second", "first"),
-        ("# far away\n", "run.sh"),
+        ("# far away\n", "opt-run"),
         ("# 3 copies a day", "3 copies a day"),
     ],
 )
-def test_the_comment_above_is_the_name_where_it_can_be(comments: str, name: str) -> None:
+def test_a_comment_above_becomes_the_name_if_possible(comments: str, name: str) -> None:
     assert only(f"{comments}\n0 1 * * * /opt/run.sh --now")["name"] == name
 
 
-def test_comments_are_kept_as_a_description_and_names_are_told_apart() -> None:
+def test_comments_become_descriptions_and_names_are_unique() -> None:
     found = parsed("# one\n# and more\n0 1 * * * x\n# one\n0 2 * * * x\n")
     assert [(entry.fields["name"], entry.fields["metadata"]["description"]) for entry in found.entries] == [
         ("one", "one\nand more"),
-        ("one 2", "one"),
+        ("one-2", "one"),
     ]
 
 
 @pytest.mark.parametrize("word", ["@yearly", "@Hourly", "@every_minute", "@midnight"])
-def test_words_are_known(word: str) -> None:
+def test_named_schedules_are_known(word: str) -> None:
     assert len(only(f"{word}\tx")["cron"].split()) == 5
 
 
-def test_the_machine_s_zone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_jobs_use_the_time_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TZ", raising=False)
-    monkeypatch.setattr(import_crontab, "LOCAL_TIME", tmp_path / "localtime")
-    monkeypatch.setattr(import_crontab, "ZONE_NAME", tmp_path / "timezone")
+    monkeypatch.setattr(zones, "LOCAL_TIME", tmp_path / "localtime")
+    monkeypatch.setattr(zones, "ZONE_NAME", tmp_path / "timezone")
     assert local_zone() == "UTC"
     (tmp_path / "timezone").write_text("Europe/Paris\n")
     assert local_zone() == "Europe/Paris"
@@ -201,12 +203,14 @@ class TestTheCommand:
         path.write_text(REAL)
         return path
 
-    def test_it_shows_then_makes_then_changes_nothing(self, shell: Shell, crontab: Path) -> None:
+    def test_a_dry_run_shows_jobs_an_import_creates_them_and_a_second_changes_nothing(
+        self, shell: Shell, crontab: Path
+    ) -> None:
         shown = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna")
         assert (shown.code, shown.out.count("create ")) == (1, 4)
         assert "30 2 * * * Europe/Vienna: " in shown.out
         assert shown.out.endswith("4 create; dry run: nothing was changed\n")
-        # The fourth is found out only by asking when it would fire.
+        # The fourth error shows only when its fire times are computed.
         assert [line.split(": ")[0] for line in shown.err.splitlines()] == ["note"] * 2 + ["left out"] * 4
         assert f"{crontab}:13: @reboot: a cluster has no such moment" in shown.err
         assert "Nightly backup" not in shell.done("jobs")
@@ -233,7 +237,7 @@ class TestTheCommand:
         changed = shell.foliot("import-crontab", str(crontab), "--timezone", "Europe/Vienna", "--apply")
         assert "cron: 30 2 * * * -> 45 3 * * *" in changed.out
 
-    def test_a_job_of_that_name_that_came_from_elsewhere_is_left_alone(self, shell: Shell, tmp_path: Path) -> None:
+    def test_a_job_of_that_name_from_another_source_is_left_alone(self, shell: Shell, tmp_path: Path) -> None:
         shell.done("submit", "--command", "true", "--cron", "0 1 * * *", "--name", "taken by hand")
         ended = shell.foliot("import-crontab", "-", "--apply", stdin=b"# taken by hand\n0 2 * * * x\n")
         assert ended.code == 1
@@ -255,13 +259,13 @@ class TestTheCommand:
         ],
         ids=["no file", "no zone"],
     )
-    def test_what_can_t_be_read_is_refused(self, shell: Shell, arguments: list[str], complaint: str) -> None:
+    def test_an_unreadable_file_is_refused(self, shell: Shell, arguments: list[str], complaint: str) -> None:
         assert complaint in shell.refusal("import-crontab", *arguments, code=2)
 
-    def test_bytes_that_are_no_text(self, shell: Shell) -> None:
+    def test_bytes_that_are_not_text_are_refused(self, shell: Shell) -> None:
         assert "invalid UTF-8 at byte 2" in shell.refusal("import-crontab", "-", code=2, stdin=b"# \xff")
 
-    def test_without_a_file_the_user_s_own_is_taken(
+    def test_without_a_file_the_crontab_of_the_user_is_read(
         self, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         program = tmp_path / "crontab"
@@ -289,12 +293,12 @@ class TestTheCommand:
         ("0 0 L-1W november-MAR MON#1,fri#L x", ("0 0 L-1W november-MAR MON#1,fri#L", "UTC")),
     ],
 )
-def test_an_entry_may_say_what_an_expression_may(line: str, when: tuple[str, str]) -> None:
+def test_an_entry_accepts_every_cron_expression(line: str, when: tuple[str, str]) -> None:
     job = only(line)
     assert ((job["cron"], job["timezone"]), job["payload"]["command"]) == (when, "x")
 
 
-def test_a_zone_before_an_entry_is_that_of_the_entry_alone() -> None:
+def test_a_zone_before_an_entry_applies_to_that_entry_alone() -> None:
     found = parsed("CRON_TZ=Asia/Tokyo 0 9 * * * one\n0 9 * * * two\n")
     assert [(entry.fields["timezone"], entry.fields["payload"].get("environment")) for entry in found.entries] == [
         ("Asia/Tokyo", None),
@@ -303,13 +307,13 @@ def test_a_zone_before_an_entry_is_that_of_the_entry_alone() -> None:
     assert (found.notes, found.left_out) == ([], [])
 
 
-def test_an_empty_zone_is_that_of_the_machine_again_and_tz_is_for_commands() -> None:
+def test_an_empty_zone_resets_to_the_machine_and_tz_applies_to_commands() -> None:
     found = parsed("CRON_TZ=Asia/Tokyo\n0 1 * * * one\nCRON_TZ=\n0 1 * * * two\nTZ=Asia/Tokyo\n0 1 * * * three\n")
     assert [entry.fields["timezone"] for entry in found.entries] == ["Asia/Tokyo", "UTC", "UTC"]
     assert found.entries[2].fields["payload"]["environment"] == {"TZ": "Asia/Tokyo"}
 
 
-def test_a_period_is_a_job_that_runs_every_so_often() -> None:
+def test_a_period_becomes_a_job_with_an_interval() -> None:
     job = only("@every 1h30m  /opt/run.sh --now")
     assert (job["every"], "cron" in job, job["payload"]["command"]) == ("1h30m", False, "/opt/run.sh --now")
     assert "write it like 90s" in parsed("@every now x").left_out[0].text
@@ -327,7 +331,7 @@ def test_a_period_is_a_job_that_runs_every_so_often() -> None:
         ("CRON_TZ=Mars/Olympus 0 9 * * * x", "no IANA time zone"),
     ],
 )
-def test_a_line_that_becomes_no_job_says_what_to_write(line: str, text: str) -> None:
+def test_an_unsupported_line_gets_a_suggestion(line: str, text: str) -> None:
     found = parsed(line)
     assert found.entries == []
     assert text in (found.left_out or found.notes)[0].text
@@ -337,7 +341,38 @@ def test_a_line_that_becomes_no_job_says_what_to_write(line: str, text: str) -> 
     "line",
     ["A=x" + " " * 200_000 + "y", "A" * 200_000, "* " * 100_000, "@" + "x" * 200_000, "1," * 100_000 + "1 * * * * x"],
 )
-def test_a_line_of_a_hundred_kilobytes_is_read_at_once(line: str) -> None:
+def test_a_line_of_a_hundred_kilobytes_is_read_quickly(line: str) -> None:
     started = time.process_time()
     parsed(f"{line}\n")
     assert time.process_time() - started < 2
+
+
+@pytest.mark.process
+class TestWithoutAServer:
+    CRONTAB = b"# Nightly\n30 2 * * * /opt/run.sh\n*/5 * * * * root /opt/other.sh\n"
+
+    def test_jobs_are_printed_as_yaml_for_apply(self, shell: Shell, closed_port: int) -> None:
+        nowhere = f"http://127.0.0.1:{closed_port}"
+        ended = shell.foliot("import-crontab", "-", "--timezone", "UTC", stdin=self.CRONTAB, url=nowhere)
+        assert ended.code == 0
+        assert "no Foliot answers" in ended.err
+        first, second = yaml.safe_load_all(ended.out)
+        assert (first["name"], first["cron"], second["cron"]) == ("Nightly", "30 2 * * *", "*/5 * * * *")
+        assert shell.done("apply", "-", "--dry-run", "--set", "yaml", stdin=ended.out.encode()).count("create") == 3
+        explicit = shell.foliot("import-crontab", "-", "--yaml", "--timezone", "UTC", stdin=self.CRONTAB, url=nowhere)
+        assert (explicit.out, "no Foliot answers" in explicit.err) == (ended.out, False)
+        assert "no Foliot answers" in shell.refusal(
+            "import-crontab", "-", "--apply", code=1, stdin=self.CRONTAB, url=nowhere
+        )
+
+    def test_a_user_column_causes_a_warning(self, shell: Shell) -> None:
+        said = shell.foliot("import-crontab", "-", "--yaml", stdin=self.CRONTAB).err
+        assert ":3: the command begins with 'root', which is a user of this machine: use --system" in said
+        assert ":2:" not in said
+
+
+def test_a_system_crontab_without_users_causes_a_warning() -> None:
+    found = parsed("0 1 * * * /usr/bin/tidy now\n", has_users=True)
+    assert [note.text for note in found.left_out] == [
+        "'/usr/bin/tidy' is no user name; if the entries name no users, leave out --system"
+    ]

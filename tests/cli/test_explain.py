@@ -1,4 +1,4 @@
-"""`foliot explain`, read as a person does."""
+"""`foliot explain` as people read it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def test_the_first_closed_gate_is_the_answer(shell: Shell) -> None:
     assert shell.done("explain", "default").startswith("queue 'default' is active")
 
 
-def test_what_is_not_there(shell: Shell) -> None:
+def test_an_unknown_reference_is_reported(shell: Shell) -> None:
     for reference in (str(new_id()), "nothing", ".."):
         assert "there is no" in shell.refusal("explain", reference, code=1)

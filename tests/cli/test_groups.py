@@ -1,4 +1,4 @@
-"""Several runs or jobs at once from the command line, tags, and `foliot events`."""
+"""Bulk operations on runs and jobs from the command line, tags, and `foliot events`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from foliot.errors import Unreachable
 from foliot.model.ids import new_id
 from foliot.sdk.http_protocol import Answer
 from foliot.sdk.operations import Operations
-from tests.cli.test_operations import on_a_terminal
 from tests.support.cluster import Cluster
-from tests.support.terminal import Shell
+from tests.support.terminal import Shell, on_a_terminal
 
 pytestmark = pytest.mark.process
 
@@ -35,7 +34,7 @@ def test_runs_are_counted_and_cancelled_and_found_by_their_tag(shell: Shell, tag
     runs = [submit(shell, tag, "--delay", "1h") for _ in range(3)]
     assert listed(shell, "--tag", tag) == runs[::-1]
     assert shell.done("cancel", "--tag", tag, "--dry-run") == "3 runs would be cancelled\n"
-    # Nobody is there to be asked.
+    # There is no terminal to ask for a confirmation.
     assert shell.foliot("cancel", "--tag", tag).code == 1
     assert listed(shell, "--tag", tag, "--state", "scheduled") == runs[::-1]
     ended = shell.foliot("cancel", "--tag", tag, "--yes", "--reason", "mistake")
@@ -47,15 +46,15 @@ def test_runs_are_counted_and_cancelled_and_found_by_their_tag(shell: Shell, tag
     assert tag in shell.done("runs", "show", runs[0])
 
 
-def test_who_says_yes_sees_what_it_is_about(cluster: Cluster, shell: Shell, tag: str) -> None:
+def test_yes_shows_the_selection(cluster: Cluster, shell: Shell, tag: str) -> None:
     run = submit(shell, tag, "--delay", "1h")
-    refused = on_a_terminal(cluster, "cancel", "--tag", tag, typed="n\n")
+    refused = on_a_terminal(cluster.url, "cancel", "--tag", tag, typed="n\n")
     assert (refused.code, run in refused.out, "Cancel 1 run?" in refused.out) == (1, True, True)
-    done = on_a_terminal(cluster, "cancel", "--tag", tag, typed="y\n")
+    done = on_a_terminal(cluster.url, "cancel", "--tag", tag, typed="y\n")
     assert (done.code, "1 run cancelled" in done.out, "100%" in done.out) == (0, True, True)
 
 
-def test_an_answer_that_got_lost_is_asked_for_again(shell: Shell, tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_with_a_lost_answer_is_repeated(shell: Shell, tag: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         submit(shell, tag, "--delay", "1h")
     really = Operations.cancel_runs
@@ -75,7 +74,7 @@ def test_an_answer_that_got_lost_is_asked_for_again(shell: Shell, tag: str, monk
 
 
 @pytest.mark.parametrize("verb", ["cancel", "rerun"])
-def test_which_runs_has_to_be_said(shell: Shell, verb: str) -> None:
+def test_a_filter_is_required(shell: Shell, verb: str) -> None:
     for arguments in ([], ["some-id", "--queue", "x"], ["some-id", "--yes"]):
         assert shell.foliot(verb, *arguments).code == 2
 
@@ -94,7 +93,7 @@ def test_recurring_jobs_are_triggered_and_deleted_by_tag(shell: Shell, tag: str)
         assert shell.foliot(*arguments).code == 2
 
 
-def test_events_of_one_run_and_of_what_ended_lately(shell: Shell, tag: str) -> None:
+def test_events_of_one_run_and_recent_endings_are_shown(shell: Shell, tag: str) -> None:
     run = submit(shell, tag, "--notify", "https://example.org/hook")
     lines = [json.loads(line) for line in shell.done("events", run, "-f", "--json").splitlines()]
     assert (lines[-1]["id"], lines[-1]["status"], lines[-1]["tags"]) == (run, "completed", [tag])

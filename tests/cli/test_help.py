@@ -32,7 +32,7 @@ def examples() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "line"), list(examples()))
-def test_an_example_is_a_command_line_that_is_understood(name: str, line: str) -> None:
+def test_every_example_is_a_valid_command_line(name: str, line: str) -> None:
     words = [
         word
         for word in shlex.split(line.split(" > ")[0] if name == "completion" else line)
@@ -41,7 +41,7 @@ def test_an_example_is_a_command_line_that_is_understood(name: str, line: str) -
     assert words[:2] == ["foliot", name]
     context = click.Context(cli, info_name="foliot")
     command, rest = cli.get_command(context, name), words[2:]
-    if isinstance(command, click.Group) and rest and rest[0] in command.commands:
+    while isinstance(command, click.Group) and rest and rest[0] in command.commands:
         command, rest = command.commands[rest[0]], rest[1:]
     assert command is not None
     assert command.make_context(command.name, rest, parent=context).args == []
@@ -57,7 +57,7 @@ def test_the_help_of_every_command_ends_with_its_examples(name: str) -> None:
         assert example in text
 
 
-def test_help_says_where_it_asks_and_groups_the_commands(terminal: Terminal) -> None:
+def test_help_groups_the_commands_and_names_the_server(terminal: Terminal) -> None:
     shown = terminal.foliot("--help").out
     for word in ("FOLIOT_URL", "FOLIOT_TOKEN", "FOLIOT_NAMESPACE", *(f"\n{heading}:\n" for heading in HEADINGS)):
         assert word in shown
@@ -69,18 +69,18 @@ def test_help_says_where_it_asks_and_groups_the_commands(terminal: Terminal) -> 
 @pytest.mark.parametrize(
     ("typed", "meant"), [("rusn", "runs"), ("wokers", "workers"), ("import-cron", "import-crontab")]
 )
-def test_a_command_that_does_not_exist_is_met_with_the_nearest_one(terminal: Terminal, typed: str, meant: str) -> None:
+def test_an_unknown_command_gets_a_suggestion(terminal: Terminal, typed: str, meant: str) -> None:
     ended = terminal.foliot(typed)
     assert ended.code == 2
     assert f"No such command {typed!r}, did you mean {meant!r}?" in ended.err
 
 
-def test_a_command_like_no_other_is_met_with_help(terminal: Terminal) -> None:
+def test_an_unknown_command_without_a_similar_one_gets_the_help(terminal: Terminal) -> None:
     assert "No such command 'xyzzy'; see foliot --help" in terminal.foliot("xyzzy").err
 
 
 def completed(url: str, *words: str, shell: str = "bash") -> list[str]:
-    """What a shell would offer for the last word."""
+    """The completions that a shell would offer for the last word."""
     asked = {
         "_FOLIOT_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": shlex.join(["foliot", *words]),
@@ -100,7 +100,7 @@ def completed(url: str, *words: str, shell: str = "bash") -> list[str]:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_for_every_shell(terminal: Terminal, shell: str) -> None:
+def test_there_is_a_script_for_every_shell(terminal: Terminal, shell: str) -> None:
     ended = terminal.foliot("completion", shell)
     assert ended.code == 0
     assert f"_FOLIOT_COMPLETE={shell}_complete" in ended.out
@@ -108,7 +108,7 @@ def test_a_script_for_every_shell(terminal: Terminal, shell: str) -> None:
 
 
 @pytest.mark.process
-def test_bash_takes_the_script(terminal: Terminal) -> None:
+def test_bash_accepts_the_script(terminal: Terminal) -> None:
     script = terminal.foliot("completion", "bash").out
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, timeout=30, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -128,13 +128,13 @@ def test_commands_options_and_names_are_completed(shell: Shell, cluster: Cluster
         ("runs", "--queue", "defau"): ["default"],
         ("workers", "drain", ""): [worker["id"]],
     }.items():
-        # A server that is slow to answer is not waited for, and may be slow just now.
+        # Completion does not wait for a slow server, and this one may be slow just now.
         found = next((found for _ in range(LOOKS_MAX) if (found := completed(cluster.url, *words))), [])
         assert found == names
 
 
 @pytest.mark.process
-def test_without_a_server_nothing_is_offered_and_nothing_said(closed_port: int) -> None:
+def test_completion_is_silent_without_a_server(closed_port: int) -> None:
     assert TIMEOUT_SECONDS <= 1
     assert completed(f"http://127.0.0.1:{closed_port}", "jobs", "show", "") == []
     assert completed("no address", "jobs", "show", "") == []

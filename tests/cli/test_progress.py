@@ -1,4 +1,4 @@
-"""Bars for work that takes a while: on a terminal, of any width, and gone when it is done."""
+"""Progress bars for long work: on a terminal of any width, and removed at the end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from foliot.cli import progress
-from foliot.cli.tables import width
+from foliot.cli.columns import width
 from tests.support.cluster import Cluster
 from tests.support.terminal import Screen, Shell
 from tests.support.waiting import PATIENCE_SECONDS, until
@@ -28,7 +28,7 @@ def test_a_bar_never_fills_its_line(monkeypatch: pytest.MonkeyPatch, columns: in
     assert progress.bar("x", 1000, 1000).count("-") == 0
 
 
-def test_a_bar_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_shows_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert progress.bar("applying", 5, 10) == f"applying [{'#' * 15}{'-' * 15}] 5/10"
     monkeypatch.setenv("COLUMNS", "20")
@@ -40,7 +40,7 @@ class Tty(io.StringIO):
         return True
 
 
-async def test_work_of_which_nothing_is_heard_turns_a_spinner(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_without_progress_shows_a_spinner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Tty())
 
     async def is_shown() -> bool:
@@ -77,14 +77,14 @@ def test_a_batch_is_submitted_line_by_line(shell: Shell, tmp_path: Path) -> None
         (b"\xff", "invalid UTF-8 at byte 0"),
     ],
 )
-def test_a_batch_with_a_bad_line_is_not_begun(shell: Shell, content: bytes, complaint: str) -> None:
+def test_a_batch_with_an_invalid_line_is_not_started(shell: Shell, content: bytes, complaint: str) -> None:
     assert complaint in shell.refusal(
         "submit", "simulate", "--name", "not begun", "--batch", "-", stdin=content, code=2
     )
     assert json.loads(shell.done("runs", "--text", "not begun", "--json"))["items"] == []
 
 
-def test_what_a_batch_can_not_have_is_refused(shell: Shell) -> None:
+def test_options_that_a_batch_does_not_support_are_refused(shell: Shell) -> None:
     assert "--batch no-such-file: No such file" in shell.refusal(
         "submit", "simulate", "--batch", "no-such-file", code=2
     )
@@ -92,8 +92,8 @@ def test_what_a_batch_can_not_have_is_refused(shell: Shell) -> None:
         assert "can't be combined with --batch" in shell.refusal("submit", "simulate", "--batch", "-", *wrong, code=2)
 
 
-def test_long_work_shows_how_far_it_is_on_a_terminal_only(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
-    # So many that even a fast machine takes longer than the half second for which no bar is shown.
+def test_progress_is_shown_on_a_terminal_only(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
+    # Enough jobs that even a fast machine needs more than the half second before a bar is shown.
     jobs = [{"name": f"bar {number}", "task": "simulate", "cron": "0 0 1 1 *"} for number in range(500)]
     file = tmp_path / "jobs.json"
     file.write_text(json.dumps(jobs))

@@ -1,4 +1,4 @@
-"""The commands that look after runs: `runs`, `logs`, `rerun`, `dead`, `workers`, `queues`."""
+"""Commands about runs: `runs`, `logs`, `rerun`, `dead`, `workers`, `queues`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,8 @@ pytestmark = pytest.mark.process
 numbers = itertools.count(1)
 
 
-def parsed(shell: Shell, *arguments: str) -> Any:
-    return json.loads(shell.done(*arguments, "--json"))
-
-
 def run_of(shell: Shell, command: str, *arguments: str) -> str:
-    """The id of a run that has ended."""
+    """The id of an ended run."""
     ended = shell.foliot("submit", "--command", command, "--wait", "--json", *arguments)
     return str(json.loads(ended.out)["id"])
 
@@ -42,9 +38,9 @@ def failed(shell: Shell, name: str) -> str:
 def test_runs_are_listed_with_filters(shell: Shell) -> None:
     name = fresh()
     good, bad = run_of(shell, "echo hi", "--name", name), failed(shell, name)
-    assert [item["id"] for item in parsed(shell, "runs", "--text", name)["items"]] == [bad, good]
-    assert [item["id"] for item in parsed(shell, "runs", "--text", name, "--limit", "1")["items"]] == [bad]
-    assert [item["id"] for item in parsed(shell, "runs", "--text", name, "--state", "completed")["items"]] == [good]
+    assert [item["id"] for item in shell.json("runs", "--text", name)["items"]] == [bad, good]
+    assert [item["id"] for item in shell.json("runs", "--text", name, "--limit", "1")["items"]] == [bad]
+    assert [item["id"] for item in shell.json("runs", "--text", name, "--state", "completed")["items"]] == [good]
     shown = shell.done(
         "runs", "--text", name, "--state", "failed", "--task", "shell", "--queue", "default", "--since", "1h"
     )
@@ -63,18 +59,18 @@ def test_a_run_is_shown_with_its_attempts_and_rerun(shell: Shell) -> None:
     assert f"rerun of  {bad}" in shown
     assert f"rerun as  {new}" in shell.done("runs", "show", bad)
     assert "ExitCode: exit code 3" in shell.done("runs", "show", bad).splitlines()[-1]
-    assert parsed(shell, "runs", "show", bad)["rerun_as"] == new
-    other = parsed(shell, "rerun", bad, "--payload", '{"command": "echo other"}')
+    assert shell.json("runs", "show", bad)["rerun_as"] == new
+    other = shell.json("rerun", bad, "--payload", '{"command": "echo other"}')
     assert other["payload"] == {"command": "echo other"}
     assert shell.foliot("logs", "-f", other["id"]).out == "other\n"
-    waiting = parsed(shell, "submit", "simulate", "--delay", "1h")["id"]
+    waiting = shell.json("submit", "simulate", "--delay", "1h")["id"]
     assert "only a run that has ended" in shell.refusal("rerun", waiting, code=1)
     for command in (["runs", "show"], ["rerun"], ["logs"], ["logs", "-f"]):
         assert "there is no run" in shell.refusal(*command, str(new_id()), code=1)
         assert "there is no run" in shell.refusal(*command, "..", code=1)
 
 
-def test_output_of_a_run_that_has_ended(shell: Shell) -> None:
+def test_output_of_an_ended_run_is_shown(shell: Shell) -> None:
     run_id = run_of(shell, r"printf 'a\tb\033[31m\n'")
     assert shell.done("logs", run_id) == shell.done("logs", run_id, "--attempt", "1") == "a\tb\\x1b[31m\n"
     assert "no attempt 2" in shell.refusal("logs", run_id, "--attempt", "2", code=1)
@@ -84,11 +80,11 @@ def test_output_of_a_run_that_has_ended(shell: Shell) -> None:
     assert "is failed" in ended.err
 
 
-def test_output_is_followed_as_it_comes(shell: Shell, cluster: Cluster, tmp_path: Any) -> None:
+def test_output_is_followed_live(shell: Shell, cluster: Cluster, tmp_path: Any) -> None:
     gate = tmp_path / "gate"
-    run_id = parsed(
-        shell, "submit", "--command", f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second"
-    )["id"]
+    run_id = shell.json("submit", "--command", f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second")[
+        "id"
+    ]
     with subprocess.Popen(
         [sys.executable, "-m", "foliot", "logs", "-f", run_id],
         env={"FOLIOT_URL": cluster.url, "PATH": ""},
@@ -106,13 +102,13 @@ def test_output_is_followed_as_it_comes(shell: Shell, cluster: Cluster, tmp_path
 def test_dead_letters_are_grouped_listed_and_replayed_once(shell: Shell) -> None:
     name = fresh()
     first, second = failed(shell, name), failed(shell, name)
-    listed = [item for item in parsed(shell, "dead", "list", "--since", "1h")["items"] if item["id"] in (first, second)]
+    listed = [item for item in shell.json("dead", "list", "--since", "1h")["items"] if item["id"] in (first, second)]
     assert [item["id"] for item in listed] == [second, first]
     group = listed[0]["fingerprint"]
     assert group in shell.done("dead")
-    assert [
-        one["kind"] for one in parsed(shell, "dead", "--task", "shell")["items"] if one["fingerprint"] == group
-    ] == ["ExitCode"]
+    assert [one["kind"] for one in shell.json("dead", "--task", "shell")["items"] if one["fingerprint"] == group] == [
+        "ExitCode"
+    ]
     assert first in shell.done("dead", "list", "--group", group)
     assert "would be replayed" in shell.done("dead", "replay", "--group", group, "--dry-run")
     done = shell.foliot("dead", "replay", first, "--rate", "100")
@@ -121,7 +117,7 @@ def test_dead_letters_are_grouped_listed_and_replayed_once(shell: Shell) -> None
     assert (again.out, "0 dead letters replayed; 1 skipped" in again.err) == ("", True)
     assert first not in shell.done("dead", "list", "--group", group, "--limit", "1000")
     assert done.out.strip() in shell.done("dead", "list", "--group", group, "--replayed", "--limit", "1000")
-    by_filter = parsed(shell, "dead", "replay", "--group", group, "--payload", '{"command": "true"}')
+    by_filter = shell.json("dead", "replay", "--group", group, "--payload", '{"command": "true"}')
     assert second in [item["id"] for item in by_filter["items"]]
     assert first not in [item["id"] for item in by_filter["items"]]
     for wrong in ([], [first, "--task", "shell"], ["--all", "--task", "shell"]):
@@ -129,18 +125,18 @@ def test_dead_letters_are_grouped_listed_and_replayed_once(shell: Shell) -> None
     assert "ids[0]" in shell.refusal("dead", "replay", "x", code=2)
 
 
-def test_workers_and_queues(shell: Shell) -> None:
-    (worker,) = parsed(shell, "workers")["items"]
+def test_workers_and_queues_are_listed(shell: Shell) -> None:
+    (worker,) = shell.json("workers")["items"]
     shown = shell.done("workers")
     assert (worker["id"] in shown, "healthy" in shown) == (True, True)
-    assert "default" in [queue["name"] for queue in parsed(shell, "queues")["items"]]
+    assert "default" in [queue["name"] for queue in shell.json("queues")["items"]]
     assert shell.done("queues").splitlines()[0].startswith("QUEUE")
     assert "no live worker" in shell.refusal("workers", "drain", str(new_id()), code=1)
 
 
-def test_a_server_that_is_not_there_is_said_at_once(shell: Shell, closed_port: int) -> None:
+def test_a_missing_server_is_reported_at_once(shell: Shell, closed_port: int) -> None:
     began = time.monotonic()
     for command in (["runs"], ["logs", "-f", str(new_id())], ["dead"], ["workers"], ["queues"]):
         assert "no Foliot answers" in shell.refusal(*command, code=1, url=f"http://127.0.0.1:{closed_port}")
-    # Less than it waits for a server that has been there.
+    # Less than the wait for a server that has answered before.
     assert time.monotonic() - began < PATIENCE_SECONDS

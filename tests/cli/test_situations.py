@@ -1,5 +1,4 @@
-"""`foliot` where things are not as they should be: streams that are closed, full or gone, strange locales and terminals
-of no size."""
+"""`foliot` in difficult environments: closed, full or broken streams, odd locales, and terminals without a size."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ def foliot(
     closed: int | None = None,
     **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """A real process; `closed`: a standard stream that it is started without."""
+    """A real process. `closed` is a standard stream that it starts without."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("FOLIOT_", "LC_", "LANG", "PYTHON"))
     }
@@ -51,7 +50,7 @@ def foliot(
         ("429 Too Many Requests", "rate_limited", b"not now"),
     ],
 )
-async def test_who_is_refused_is_told_what_to_do(cluster: Cluster, status: str, code: str, advice: bytes) -> None:
+async def test_a_refusal_says_what_to_do(cluster: Cluster, status: str, code: str, advice: bytes) -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = answer(status, json.dumps({"code": code, "detail": "not now"}).encode())
         url = server.url
@@ -74,19 +73,19 @@ def full() -> Any:
 @pytest.mark.parametrize(
     "arguments", [["queues"], ["queues", "--json"], ["--help"], ["runs", "--help"], ["--version"]], ids=" ".join
 )
-def test_a_full_disk_is_said_to_be_full(cluster: Cluster, full: IO[bytes], arguments: list[str]) -> None:
+def test_a_full_disk_is_reported(cluster: Cluster, full: IO[bytes], arguments: list[str]) -> None:
     ended = foliot(cluster, *arguments, stdout=full)
     assert ended.returncode == 1
     assert ended.stderr == b"foliot: can't write output: No space left on device\n"
 
 
-def test_nothing_is_worse_for_words_that_can_not_be_written(cluster: Cluster, full: IO[bytes]) -> None:
+def test_an_unwritable_message_does_not_change_the_exit_code(cluster: Cluster, full: IO[bytes]) -> None:
     assert foliot(cluster, "runs", "--nope", stderr=full).returncode == 1
     ended = foliot(cluster, "jobs", "show", "no such job", stderr=full)
     assert (ended.returncode, ended.stdout) == (1, b"")
 
 
-def test_a_reader_that_went_away_ends_it_in_silence(cluster: Cluster) -> None:
+def test_a_closed_pipe_ends_the_command_silently(cluster: Cluster) -> None:
     ours, its = os.pipe()
     os.close(ours)
     with os.fdopen(its, "wb") as gone:
@@ -95,14 +94,14 @@ def test_a_reader_that_went_away_ends_it_in_silence(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])
-def test_a_stream_that_is_closed_from_the_start_is_as_if_nobody_were_there(cluster: Cluster, closed: int) -> None:
+def test_a_stream_closed_from_the_start_is_treated_as_empty(cluster: Cluster, closed: int) -> None:
     ended = foliot(cluster, "queues", "--json", closed=closed)
     assert ended.returncode == 0
     assert ended.stderr == b""
     assert ended.stdout.startswith(b'{"items":') is (closed != 1)
 
 
-def test_an_input_that_is_closed_holds_nothing(cluster: Cluster) -> None:
+def test_a_closed_input_counts_as_empty(cluster: Cluster) -> None:
     ended = foliot(cluster, "submit", "simulate", "--payload", "-", closed=0)
     assert ended.returncode == 2
     assert b"invalid JSON" in ended.stderr
@@ -113,7 +112,7 @@ def test_an_input_that_is_closed_holds_nothing(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("locale", ["C", "POSIX", "en_US.ISO-8859-1", "no such locale"])
-def test_any_locale_will_do(cluster: Cluster, shell: Shell, locale: str) -> None:
+def test_any_locale_works(cluster: Cluster, shell: Shell, locale: str) -> None:
     name = f"日本 {locale}"
     shell.done("submit", "simulate", "--name", name, "--cron", "0 0 1 1 *")
     ended = foliot(cluster, "jobs", LC_ALL=locale)
@@ -124,7 +123,7 @@ def test_any_locale_will_do(cluster: Cluster, shell: Shell, locale: str) -> None
     assert rb"\u65e5\u672c" in ended.stdout
 
 
-def test_names_that_are_no_text_are_refused(cluster: Cluster) -> None:
+def test_names_that_are_not_utf8_are_refused(cluster: Cluster) -> None:
     odd = os.fsdecode(b"\xff\xfe")
     for arguments, code in (
         (["jobs", "show", odd], 1),
@@ -137,14 +136,14 @@ def test_names_that_are_no_text_are_refused(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40])
-def test_small_terminals_break_nothing(cluster: Cluster, columns: int) -> None:
+def test_tiny_terminals_work(cluster: Cluster, columns: int) -> None:
     for arguments in (["--help"], ["submit", "--help"], ["workers"], ["runs", "--limit", "3"]):
         with Screen(cluster.url, *arguments, columns=columns) as screen:
             assert screen.end() == 0
         assert "Traceback" not in screen.shown
 
 
-def test_a_plain_terminal_gets_no_drawings(cluster: Cluster) -> None:
+def test_a_dumb_terminal_gets_plain_lines(cluster: Cluster) -> None:
     with Screen(cluster.url, "workers", "--interval", "0.1", TERM="dumb") as screen:
         screen.until("WORKER")
         screen.until("WORKER")

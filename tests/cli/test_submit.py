@@ -1,4 +1,4 @@
-"""`foliot submit`: what becomes a job, what is refused and with which exit code, and waiting for the end."""
+"""`foliot submit`: options and payloads, refusals with their exit codes, and waiting for the end."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ LATER = (datetime.now(UTC) + timedelta(days=30)).isoformat()
 
 
 def submitted(shell: Shell, *arguments: str, stdin: bytes = b"") -> dict[str, Any]:
-    """The job as the server has it afterwards."""
+    """The job as stored by the server."""
     job_id = shell.done("submit", *arguments, stdin=stdin).strip()
     found: dict[str, Any] = json.loads(shell.done("jobs", "show", job_id, "--json"))
     return found
 
 
-def test_the_id_is_printed_for_scripts_and_a_sentence_for_people(shell: Shell) -> None:
+def test_scripts_get_the_id_and_people_a_sentence(shell: Shell) -> None:
     ended = shell.foliot("submit", "simulate")
     assert (ended.code, ended.out) == (0, f"{UUID(ended.out.strip())}\n")
-    assert ended.err == "simulate is waiting for a worker in queue default\n"
+    assert ended.err.startswith("simulate was submitted to queue default")
 
 
-def test_every_option_of_a_one_off_job_arrives(shell: Shell) -> None:
+def test_every_option_of_a_one_off_job_is_sent(shell: Shell) -> None:
     job = submitted(
-        shell, "simulate", "--payload", '{"execution_time_ms": 1.50, "n": 12345678901234567890}', "--name", "über alles", "--at", LATER,
-        "--queue", "mail", "--priority", "7", "--retries", "2", "--timeout", "1h30m", "--backoff", '{"kind": "fixed", "base_seconds": 5}',
+        shell, "simulate", "--payload", '{"execution_time_ms": 1.50, "n": 12345678901234567890}', "--name",
+        "über alles", "--at", LATER,
+        "--queue", "mail", "--priority", "7", "--retries", "2", "--timeout", "1h30m", "--backoff", '{"kind": "fixed", '
+        '"base_seconds": 5}',
     )  # fmt: skip
     assert (job["task"], job["name"], job["queue"], job["priority"], job["status"]) == (
         "simulate",
@@ -52,16 +54,20 @@ def test_every_option_of_a_one_off_job_arrives(shell: Shell) -> None:
     assert datetime.fromisoformat(job["scheduled_at"]) == datetime.fromisoformat(LATER)
 
 
-def test_what_a_job_says_of_limits_keys_and_errors_arrives(shell: Shell) -> None:
+def test_limits_keys_and_error_rules_are_sent(shell: Shell) -> None:
     job = submitted(
-        shell, "simulate", "--at", LATER, "--expires-at", "2190-01-01T00:00:00Z", "--unique", "limits", "--retry-on", "ValueError",
-        "--retry-on", "7", "--never-on", "KeyError", "--concurrency", "a=b=2", "--at-limit", "drop_new", "--rate", "mail=10/1m",
+        shell, "simulate", "--at", LATER, "--expires-at", "2190-01-01T00:00:00Z", "--unique", "limits", "--retry-on",
+        "ValueError",
+        "--retry-on", "7", "--never-on", "KeyError", "--concurrency", "a=b=2", "--at-limit", "drop_new", "--rate",
+        "mail=10/1m",
         "--fairness-key", "tenant", "--guarantee", "at_most_once",
     )  # fmt: skip
     assert (job["unique_key"], job["expires_at"]) == ("limits", "2190-01-01T00:00:00Z")
     assert job["options"] == {
-        "retry_on": ["ValueError", 7], "never_on": ["KeyError"], "concurrency": {"key": "a=b", "limit": 2, "at_limit": "drop_new"},
-        "rate": {"key": "mail", "limit": 10, "period_seconds": 60}, "fairness_key": "tenant", "guarantee": "at_most_once",
+        "retry_on": ["ValueError", 7], "never_on": ["KeyError"], "concurrency": {"key": "a=b", "limit": 2,
+            "at_limit": "drop_new"},
+        "rate": {"key": "mail", "limit": 10, "period_seconds": 60}, "fairness_key": "tenant",
+        "guarantee": "at_most_once",
     }  # fmt: skip
     again = shell.foliot("submit", "simulate", "--at", LATER, "--unique", "limits")
     assert (again.out.strip(), again.err) == (job["id"], "the job already exists and is scheduled\n")
@@ -87,7 +93,7 @@ def test_the_same_idempotency_key_is_the_same_job(shell: Shell) -> None:
         (["--rate", "mail=10/soon"], "soon"),
     ],
 )
-def test_an_option_that_says_too_little_is_refused(shell: Shell, arguments: list[str], complaint: str) -> None:
+def test_an_incomplete_option_is_refused(shell: Shell, arguments: list[str], complaint: str) -> None:
     assert complaint in shell.refusal("submit", "simulate", *arguments, code=2)
 
 
@@ -99,14 +105,16 @@ def test_a_delay_is_a_number_or_a_duration(shell: Shell, delay: str, seconds: fl
     )
 
 
-def test_a_delayed_job_says_when_it_starts(shell: Shell) -> None:
+def test_the_start_of_a_delayed_job_is_shown(shell: Shell) -> None:
     assert shell.foliot("submit", "simulate", "--delay", "2h").err.endswith("Z (in 2 h) in queue default\n")
 
 
-def test_every_option_of_a_recurring_job_arrives(shell: Shell) -> None:
+def test_every_option_of_a_recurring_job_is_sent(shell: Shell) -> None:
     job = submitted(
-        shell, "simulate", "--name", "all options", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--dst-gap", "skip",
-        "--dst-fold", "both", "--start-at", LATER, "--end-at", "2199-01-01T00:00:00Z", "--max-runs", "9", "--jitter", "1m",
+        shell, "simulate", "--name", "all options", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--dst-gap",
+        "skip",
+        "--dst-fold", "both", "--start-at", LATER, "--end-at", "2199-01-01T00:00:00Z", "--max-runs", "9", "--jitter",
+        "1m",
         "--overlap", "buffer_one",
         "--catchup", "all", "--catchup-window", "2h", "--catchup-max", "5",
     )  # fmt: skip
@@ -122,13 +130,13 @@ def test_every_option_of_a_recurring_job_arrives(shell: Shell) -> None:
     assert (job["name"], job["runs_left"], job["status"]) == ("all options", 9, "active")
 
 
-def test_a_recurring_job_says_when_its_first_tick_is(shell: Shell) -> None:
+def test_the_first_tick_of_a_recurring_job_is_shown(shell: Shell) -> None:
     ended = shell.foliot("submit", "--command", "true", "--every", "3h", "--name", "three hours")
     assert ended.err.startswith("three hours is active; its first tick is at 2")
     assert ended.err.endswith(" (in 3 h)\n")
 
 
-def test_a_payload_comes_from_a_file_or_from_standard_input(shell: Shell, tmp_path: Path) -> None:
+def test_a_payload_is_read_from_a_file_or_standard_input(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "päyload.json").write_text('\ufeff{"from": "file"}', encoding="utf-8")
     assert submitted(shell, "simulate", "--payload", f"@{tmp_path / 'päyload.json'}")["payload"] == {"from": "file"}
     assert submitted(shell, "simulate", "--payload", "-", stdin=b'{"from": "stdin"}\n')["payload"] == {"from": "stdin"}
@@ -162,7 +170,7 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["simulate", "--delay", "999999999999"], "delay_seconds: "),
         (["simulate", "--delay", "1", "--at", "2030-01-01T00:00Z"], "give either delay_seconds or schedule_time"),
         (["simulate", "--at", "tomorrow"], "'--at': 'tomorrow' is not an ISO 8601 time"),
-        (["simulate", "--at", "2030-01-01T00:00"], "'--at': '2030-01-01T00:00' has no UTC offset"),
+        (["simulate", "--at", "9999-12-31T23:59"], "the year 2200"),
         (["simulate", "--at", "9999-12-31T00:00Z"], "schedule_time: must be before the year 2200"),
         (["simulate", "--cron", "61 * * * *"], "cron: minute: 61 is not between 0 and 59"),
         (["simulate", "--cron", "* * *"], "cron: "),
@@ -185,9 +193,7 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["simulate", "twice"], "unexpected extra argument"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_2_and_says_where(
-    shell: Shell, arguments: list[str], complaint: str
-) -> None:
+def test_invalid_input_exits_with_2_and_names_its_place(shell: Shell, arguments: list[str], complaint: str) -> None:
     assert complaint in shell.refusal("submit", *arguments, code=2)
 
 
@@ -208,7 +214,7 @@ def test_a_name_that_is_taken_is_a_conflict(shell: Shell) -> None:
 # --wait
 
 
-def test_waiting_for_a_job_that_completes(shell: Shell) -> None:
+def test_waiting_for_a_completed_job_exits_with_0(shell: Shell) -> None:
     ended = shell.foliot("submit", "--command", "printf 'all \\033[31mred\\tand\\nwell\\n'", "--wait")
     assert ended.code == 0
     assert "status    completed\n" in ended.out
@@ -216,7 +222,7 @@ def test_waiting_for_a_job_that_completes(shell: Shell) -> None:
     assert ended.err.endswith(" was submitted; waiting for it to end\n")
 
 
-def test_waiting_for_a_job_that_fails(shell: Shell) -> None:
+def test_waiting_for_a_failed_job_exits_with_1(shell: Shell) -> None:
     ended = shell.foliot("submit", "--command", "exit 3", "--retries", "0", "--wait")
     assert ended.code == 1
     assert "status    failed\n" in ended.out
@@ -252,7 +258,8 @@ def test_waiting_waits_through_retries(shell: Shell) -> None:
 def test_ctrl_c_ends_the_waiting_but_not_the_job(shell: Shell, cluster: Cluster) -> None:
     waiting = subprocess.Popen(
         [sys.executable, "-m", "foliot", "submit", "simulate", "--delay", "1h", "--wait"],
-        env=os.environ | {"FOLIOT_URL": cluster.url}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=os.environ | {"FOLIOT_URL": cluster.url}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert waiting.stderr is not None
     job_id = waiting.stderr.readline().split()[0]

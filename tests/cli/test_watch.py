@@ -1,4 +1,5 @@
-"""`--watch`: in place on a terminal, one look after the other elsewhere, and past a server that is away for a while."""
+"""`--watch`: redraws in place on a terminal, prints one result after the other elsewhere, and survives an absent
+server."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 def workers(*names: str) -> bytes:
     shown = [
         {
-            "id": f"id of {name}", "name": name, "health": "healthy", "running": 0, "left_running": 0, "slots": 1, "queues": {"default": 1},
+            "id": f"id of {name}", "name": name, "health": "healthy", "running": 0, "left_running": 0, "slots": 1,
+            "queues": {"default": 1},
             "labels": {}, "last_beat_at": "2026-01-01T00:00:00Z", "started_at": "2026-01-01T00:00:00Z",
         }
         for name in names
@@ -37,7 +39,7 @@ def workers(*names: str) -> bytes:
 
 
 def frames(shown: str) -> list[list[str]]:
-    """What was drawn each time, line by line, without colours."""
+    """The lines of each drawing, without colours."""
     drawn = shown.split(LEAVE)[0].split(HOME)[1:]
     return [[line.split("\x1b[K")[0].rstrip() for line in SGR.sub("", one).split("\r\n")] for one in drawn]
 
@@ -48,7 +50,7 @@ async def watching(server: Answering, steps: Callable[[Screen], Any], *arguments
     return screen
 
 
-async def test_a_terminal_is_drawn_anew_and_given_back_on_ctrl_c() -> None:
+async def test_a_terminal_is_redrawn_and_restored_on_ctrl_c() -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = workers("ann")
 
@@ -66,12 +68,12 @@ async def test_a_terminal_is_drawn_anew_and_given_back_on_ctrl_c() -> None:
     assert before.count(ENTER) == 1
     assert next(line for line in frames(screen.shown)[0] if line).startswith("Every 0.1 s, last refresh at ")
     assert not any("ann" in line for line in frames(screen.shown)[-1])
-    # What was seen last stays.
+    # The last result stays on the screen.
     assert "bob" in after
     assert "Traceback" not in screen.shown
 
 
-async def test_a_terminal_is_given_back_when_it_is_told_to_end() -> None:
+async def test_a_terminal_is_restored_on_sigterm() -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = workers("ann")
 
@@ -83,7 +85,7 @@ async def test_a_terminal_is_given_back_when_it_is_told_to_end() -> None:
         assert LEAVE in (await watching(server, steps)).shown
 
 
-async def test_a_server_that_is_away_for_a_while_is_said_to_be_and_waited_for() -> None:
+async def test_an_absent_server_is_reported_and_awaited() -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = workers("ann")
 
@@ -101,7 +103,7 @@ async def test_a_server_that_is_away_for_a_while_is_said_to_be_and_waited_for() 
         await watching(server, steps, columns=160)
 
 
-async def test_nobody_waits_for_a_server_that_was_never_there(closed_port: int) -> None:
+async def test_watching_an_unknown_server_fails_at_once(closed_port: int) -> None:
     def steps() -> int:
         with Screen(f"http://127.0.0.1:{closed_port}", "workers", "--watch") as screen:
             code = screen.end()
@@ -113,7 +115,7 @@ async def test_nobody_waits_for_a_server_that_was_never_there(closed_port: int) 
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40])
-async def test_a_small_terminal_shows_what_fits(columns: int) -> None:
+async def test_a_small_terminal_shows_a_part(columns: int) -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = workers(*(f"worker-{number}" for number in range(30)))
 
@@ -130,7 +132,7 @@ async def test_a_small_terminal_shows_what_fits(columns: int) -> None:
     assert drawn[-1] == "... 24 more lines"[: max(columns - 1, 1)].rstrip()
 
 
-async def test_no_color_means_none() -> None:
+async def test_no_color_is_respected() -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = workers("ann")
 
@@ -144,7 +146,7 @@ async def test_no_color_means_none() -> None:
     assert HOME in screen.shown
 
 
-async def test_elsewhere_each_look_is_a_line_of_json_or_a_table() -> None:
+async def test_without_a_terminal_each_result_is_a_line_of_json_or_a_table() -> None:
     async with answering() as server:
         server.answers["/v1/workers"] = workers("ann")
 
@@ -199,12 +201,12 @@ def test_every_list_can_be_watched(cluster: Cluster, arguments: list[str]) -> No
     assert "Traceback" not in screen.shown
 
 
-def test_what_is_watched_makes_sense(shell: Shell) -> None:
+def test_invalid_watch_options_are_refused(shell: Shell) -> None:
     assert "must be at least 0.1 seconds" in shell.refusal("runs", "--interval", "0", code=2)
     assert "can't be combined with --watch" in shell.refusal("workflows", "show", "x", "--wait", "--watch", code=2)
 
 
-def test_lines_are_cut_at_the_columns_of_the_terminal_and_colours_end() -> None:
+def test_lines_are_cut_at_the_terminal_width_and_colours_end() -> None:
     assert cropped("\x1b[32mhealthy\x1b[0m and well", 4) == "\x1b[32mheal\x1b[0m"
     assert cropped("日本語", 5) == "日本"
     assert cropped("abc", 10) == "abc"

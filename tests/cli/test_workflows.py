@@ -30,7 +30,7 @@ def columns(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
 
 
-def test_a_file_is_submitted_waited_for_and_shown(shell: Shell, tmp_path: Path) -> None:
+def test_a_file_is_submitted_awaited_and_shown(shell: Shell, tmp_path: Path) -> None:
     steps = [
         {"key": "last", "command": 'cat "$FOLIOT_UPSTREAM" > "$FOLIOT_RESULT"', "after": ["left", "right"]},
         {"key": "left", "command": "true", "after": ["first"]},
@@ -81,7 +81,8 @@ def test_an_approval_is_given_refused_and_cancelled(shell: Shell) -> None:
         submit(shell, ask, {"key": "end", "command": "true", "teardown": True}) for _ in range(3)
     )
     waiting = shell.done("workflows", "show", given)
-    assert "waiting for a signal" in waiting
+    assert "waits for a signal" in waiting
+    assert f"foliot signal {given} ask" in waiting
     said = shell.foliot("signal", given, "ask", "--payload", '{"by": "ann"}')
     assert (said.code, said.err) == (0, "ask was signalled\n")
     run_id = json.loads(shell.done("workflows", "show", refused, "--json"))["steps"][0]["id"]
@@ -95,7 +96,7 @@ def test_an_approval_is_given_refused_and_cancelled(shell: Shell) -> None:
     assert ended(shell, refused)["steps"][0]["error"]["message"].endswith("not today")
 
 
-def test_the_items_of_a_map_and_what_a_run_is_a_part_of(shell: Shell) -> None:
+def test_items_of_a_map_and_the_parent_of_a_run_are_shown(shell: Shell) -> None:
     workflow_id = submit(
         shell, {"key": "all", "task": "simulate", "map": {"range": {"stop": 3}, "item_name": "seed"}}, name="cli: map"
     )
@@ -107,7 +108,7 @@ def test_the_items_of_a_map_and_what_a_run_is_a_part_of(shell: Shell) -> None:
     assert "3 of 3" in shell.done("workflows", "show", workflow_id).partition("\n\n")[2]
 
 
-def test_a_workflow_for_later_or_again_and_again(shell: Shell) -> None:
+def test_a_workflow_is_delayed_or_scheduled(shell: Shell) -> None:
     step = {"key": "a", "command": "true"}
     later = submit(shell, step, delay_seconds=3600, name="cli: later")
     assert "scheduled" in shell.done("workflows", "show", later)
@@ -124,31 +125,31 @@ def test_a_workflow_for_later_or_again_and_again(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"[]", "a workflow must be a JSON object"),
-        (b"{", "invalid JSON"),
+        (b"[]", "one workflow is expected, not 0 documents"),
+        (b"{", "invalid YAML"),
         (b'{"steps": []}', "steps"),
         (b'{"steps": [{"key": "a", "command": "true", "after": ["a"]}]}', "waits for itself"),
     ],
     ids=["list", "no json", "no steps", "circle"],
 )
-def test_what_makes_no_sense_is_refused(shell: Shell, content: bytes, why: str) -> None:
+def test_invalid_workflows_are_refused(shell: Shell, content: bytes, why: str) -> None:
     assert why in shell.refusal("workflows", "submit", "-", code=2, stdin=content)
 
 
-def test_what_is_not_there_is_said(shell: Shell) -> None:
+def test_unknown_workflows_are_reported(shell: Shell) -> None:
     assert "No such file" in shell.refusal("workflows", "submit", "/no/such/file", code=2)
     for arguments in (
         ["workflows", "show", "x"],
         ["workflows", "cancel", "x"],
         ["workflows", "redrive", "x"],
-        ["signal", "x", "y"],
     ):
         assert "there is no workflow 'x'" in shell.refusal(*arguments, code=1)
-    assert "there is no run 'x'" in shell.refusal("signal", "x", code=1)
+    for arguments in (["signal", "x"], ["signal", "x", "y"]):
+        assert "there is no run 'x'" in shell.refusal(*arguments, code=1)
     assert shell.foliot("workflows", "--name", "nobody's").err == "No matching workflows.\n"
 
 
-def test_steps_are_shown_in_an_order_in_which_they_can_run_however_deep_they_are() -> None:
+def test_steps_are_shown_in_an_order_in_which_they_can_run() -> None:
     deep = {str(number): [str(number + 1)] for number in range(5000)} | {"5000": []}
     levels = levels_of(deep)
     assert list(levels)[:2] == ["5000", "4999"]

@@ -33,7 +33,7 @@ def linger(seconds: float) -> int:
 
 @app.task(guarantee="transactional", retries=1000, backoff=foliot.Backoff(kind="fixed", base_seconds=0.1))
 async def debit(amount: int, ctx: foliot.Context) -> None:
-    """Without its guarantee it would take too much from the account whenever a worker dies after it."""
+    """Without its guarantee, it would debit the account twice whenever a worker dies after it."""
     await ctx.connection.execute("update account set balance = balance - $1 where id = $2", amount, ctx.run_id.int % 8)
 
 
@@ -41,7 +41,7 @@ async def debit(amount: int, ctx: foliot.Context) -> None:
 async def step(
     ctx: foliot.Context, fails: bool = False, retries: int = 0, item: int = -1, failing_items: tuple[int, ...] = ()
 ) -> str:
-    """A step of a random workflow, as it was drawn."""
+    """A step of a random workflow, which behaves as it was drawn."""
     await asyncio.sleep(random.uniform(0, 0.1))
     if fails or item in failing_items:
         raise foliot.Fail("as it was told")

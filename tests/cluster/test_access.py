@@ -1,4 +1,4 @@
-"""Processes that ask who is there: tokens, TLS, and workers of one namespace."""
+"""Processes with access control: tokens, TLS, and workers of one namespace."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def environment(database_url: str, **settings: str) -> dict[str, str]:
     }
 
 
-async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_the_database(database_url: str) -> None:
+async def test_a_server_needs_a_token_and_the_first_one_is_created_in_the_database(database_url: str) -> None:
     around = environment(database_url)
     async with FoliotProcess("server", environment=around) as server:
         assert await server.wait() == 2
@@ -45,8 +45,7 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
             assert (await client.get("/v1/runs")).status_code == 401
             assert (await client.get("/healthz")).status_code == 200
             assert (await client.get("/v1/runs", headers=bearer(token))).status_code == 200
-            # A name that is not this machine's is nobody's business here: whoever has a token may call it what they
-            # like.
+            # Foreign host names are allowed here: a caller with a token may use any name.
             assert (
                 await client.get("/v1/runs", headers=bearer(token) | {"Host": "jobs.example.com"})
             ).status_code == 200
@@ -67,9 +66,7 @@ async def test_a_server_needs_a_token_before_it_starts_and_the_first_is_made_in_
         assert "a token named 'root' already exists" in again.lines[-1]
 
 
-async def test_up_on_a_public_address_lets_in_only_those_with_a_token(
-    database_url: str, store: Store, tmp_path: Path
-) -> None:
+async def test_up_on_a_public_address_requires_tokens(database_url: str, store: Store, tmp_path: Path) -> None:
     around = environment(database_url, workers="0")
     arguments = ("up", "--host", "0.0.0.0", "--data", str(tmp_path))
     async with FoliotProcess(*arguments, environment=around) as refused:
@@ -129,7 +126,7 @@ async def test_workers_serve_one_namespace(database_url: str, store: Store) -> N
         assert workflow.status_code == 201, workflow.text
         done = await us.ended(workflow.json()["id"])
         assert done["status"] == "completed", done
-        # Of another namespace, whose workers have announced nothing.
+        # A task of another namespace, whose workers have announced nothing.
         refused = await api.client.post("/v1/jobs", json={"task": "greet"}, headers=them.headers)
         assert refused.json()["code"] == "unknown_task"
         assert (await api.client.get(f"/v1/runs/{job['id']}", headers=them.headers)).status_code == 404

@@ -1,4 +1,4 @@
-"""At most once holds while connections break under load. The starts are counted in files, outside of the database."""
+"""At most once holds while connections break under load. Starts are counted in files, outside of the database."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ async def test_no_run_starts_twice_when_connections_break_under_load(
             NewRun(id=new_id(), task="quick", queue="default", payload=f'{{"mark": "{number}"}}')
             for number in range(RUNS // 2)
         ]
-        await store.runs.insert_runs(runs)
+        await store.run_inserts.insert_runs(runs)
         store.hints.send(["default"])
         for cut in range(1, CUTS + 1):
-            # In the thick of it: each time another part of the work is done.
+            # Under load: each break hits another part of the work.
             await until(
                 partial(sql.fetchval, "select count(*) <= $1 from foliot.runs", RUNS * (CUTS + 1 - cut) // (CUTS + 1))
             )

@@ -1,4 +1,4 @@
-"""Machines whose clocks are wrong: the database's clock decides, so nothing fires early, late, twice or never."""
+"""Machines with wrong clocks: the database's clock decides, so nothing fires early, late, twice or never."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, sto
         jobs = [await make_job(store, every="1s", task="noop", overlap="allow_all", catchup="all") for _ in range(20)]
         delayed = await api.submit(task="noop", delay_seconds=1.5)
         assert delayed["status"] == "scheduled"
-        # The id holds the server's own time: its clock is wrong indeed.
+        # The id contains the server's own time, which shows that its clock is wrong.
         assert abs(error_of(delayed) - timedelta(hours=1)) < timedelta(minutes=1)
         found = await api.ended(delayed["id"])
         assert found["scheduled_at"] <= found["started_at"] <= found["finished_at"]
         now = await store.jobs.database_now()
         await until(lambda: fired_past(sql, now + timedelta(seconds=4)))
-        # Everything that was due has become a run, none more than once, none before its instant, none late.
+        # Every due tick has become exactly one run, neither early nor late.
         for job in jobs:
-            ticks = await store.jobs.list_ticks(job.id, 200)
+            ticks = await store.ticks.list_ticks(job.id, 200)
             instants = [int(tick.tick_at.timestamp()) for tick in ticks]
             assert instants == list(range(instants[0], instants[-1] - 1, -1))
             assert len(instants) >= 4
@@ -66,7 +66,8 @@ async def test_clocks_that_are_an_hour_off_change_nothing(database_url: str, sto
 
 
 def error_of(job: dict[str, Any]) -> timedelta:
-    """How wrong the server's clock was when it took the job: the id holds its own time, beside the database's."""
+    """The error of the server's clock when it accepted the job: the id contains its time, next to the time of the
+    database."""
     return made_at(UUID(job["id"])) - datetime.fromisoformat(job["created_at"])
 
 
@@ -87,16 +88,17 @@ async def test_clocks_that_step_while_it_fires_change_nothing(
         for _ in range(20):
             await make_job(store, every="1s", task="noop", overlap="allow_all", catchup="all", catchup_max=10_000)
         delayed = []
-        # An hour back, two hours ahead from there, two hours back once more, and right again.
+        # An hour back, then two hours ahead, two hours back again, and finally right.
         for shift, hours in (("-1h", -1), ("+1h", 1), ("-1h", -1), ("+0", 0)):
-            # Stored before the step, due after it; stored after it; and one to be run while the clock is wrong.
+            # One job is stored before the step and due after it, one is stored after it, and one runs while the clock
+            # is wrong.
             delayed += [await api.submit(task="noop", delay_seconds=seconds) for seconds in (1.0, 5.0)]
             clock.set(shift)
             delayed += [await api.submit(task="noop", delay_seconds=seconds) for seconds in (0.5, 3.0)]
             assert abs(error_of(delayed[-1]) - timedelta(hours=hours)) < timedelta(minutes=1)
             stepped_at = await sql.fetchval("select clock_timestamp()")
             await until(lambda at=stepped_at: fired_past(sql, at + timedelta(seconds=4)))  # type: ignore[misc]
-            # Not the server alone: the others' log lines show the same time.
+            # The clocks of all processes are wrong: their log lines show the same time.
             for process in processes:
                 at = datetime.fromisoformat(process.events[-1]["at"])
                 assert abs(at - stepped_at - timedelta(hours=hours)) < timedelta(minutes=10)
@@ -120,6 +122,6 @@ async def test_clocks_that_step_while_it_fires_change_nothing(
         for event in process.events
         if event["event"] in ("WorkerExpired", "ServiceFailed")
     ]
-    # Nor does it try over and over what is not due yet.
+    # The scheduler does not keep retrying ticks that are not due yet.
     in_vain = [event for event in scheduler.events if event["event"] == "TicksFired" and not event["fired"]]
     assert len(in_vain) < 20

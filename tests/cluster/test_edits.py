@@ -1,5 +1,5 @@
-"""Recurring jobs changed, paused and triggered many times a second while they fire: no tick is lost, doubled or of the
-wrong version."""
+"""Recurring jobs are changed, paused and triggered many times a second while they fire: no tick is lost, duplicated or
+of the wrong version."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEDULES: list[dict[str, str]] = [
 ]
 
 
-async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, store: Store, sql: Any) -> None:
+async def test_edits_during_firing_lose_and_duplicate_nothing(database_url: str, store: Store, sql: Any) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}
     async with (
         FoliotProcess("scheduler", environment=around) as first,
@@ -61,15 +61,15 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
         async with asyncio.TaskGroup() as editors:
             for seed in range(EDITORS):
                 editors.create_task(edit(api.client, jobs, random.Random(seed), f"{seed}", answers))
-        # 50 in a second on a quiet machine; a busy one is forgiven a lot.
+        # A quiet machine does 50 in a second; a busy one may do far fewer.
         assert answers.total() / (asyncio.get_running_loop().time() - began) > 3
         for job_id in jobs:
             assert (await api.client.post(f"/v1/jobs/{job_id}/resume", json={})).json()["status"] == "active"
         now = await sql.fetchval("select clock_timestamp()")
         await until(lambda: fired_past(sql, now))
         found = await assert_sound(sql)
-    # A change or a resumption that meets another one may be told to look again, and a short pause may be over before it
-    # was read; nothing else may go wrong.
+    # A change or resume that meets another one may be refused with a conflict, and a short pause may have ended before
+    # it is read. Nothing else may go wrong.
     assert all(status in (200, 201, 409) for what, status in answers if (what, status) != ("pause until", 422)), answers
     assert sum(count for (_, status), count in answers.items() if status == 409) <= answers.total() // 20
     assert sum(len(story.versions) for story in found) > 5 * JOBS
@@ -80,8 +80,8 @@ async def test_edits_while_it_fires_lose_and_double_nothing(database_url: str, s
 async def edit(
     client: httpx.AsyncClient, jobs: list[UUID], chance: random.Random, name: str, answers: Counter[tuple[str, int]]
 ) -> None:
-    """Edits at a steady rate. Most are around a whole second, where the ticks are, and half are of a few jobs, so that
-    they meet."""
+    """Edits at a steady rate. Most happen around a whole second, where the ticks are, and half concern the same few
+    jobs, so that they collide."""
     for number in range(EDITS_EACH):
         now = datetime.now(UTC).timestamp()
         turn = now + SECONDS / EDITS_EACH
@@ -156,12 +156,12 @@ SOUND = JobStory(
 )
 
 
-def test_the_oracle_finds_nothing_wrong_with_a_sound_story() -> None:
+def test_the_oracle_accepts_a_correct_history() -> None:
     assert faults_of(SOUND) == []
 
 
 @pytest.mark.parametrize("number", range(len(SOUND.runs)))
-def test_the_oracle_finds_a_run_that_is_lost_doubled_early_or_wrong(number: int) -> None:
+def test_the_oracle_finds_a_lost_duplicate_early_or_wrong_run(number: int) -> None:
     run = SOUND.runs[number]
     rest = SOUND.runs[:number] + SOUND.runs[number + 1 :]
     early = replace(run, created_at=run.created_at - timedelta(seconds=0.1))
@@ -176,7 +176,7 @@ def test_the_oracle_finds_a_run_that_is_lost_doubled_early_or_wrong(number: int)
 
 
 @pytest.mark.parametrize("number", range(len(SOUND.notes)))
-def test_the_oracle_finds_a_note_that_is_lost_doubled_or_wrong(number: int) -> None:
+def test_the_oracle_finds_a_lost_duplicate_or_wrong_note(number: int) -> None:
     note = SOUND.notes[number]
     rest = SOUND.notes[:number] + SOUND.notes[number + 1 :]
     for notes in (

@@ -1,4 +1,4 @@
-"""Messages about ended runs, while workers are killed: each ending is told of by one run, and none is forgotten."""
+"""Notifications about ended runs while workers are killed: each ending gets one notification, and none is forgotten."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(200)]
 RUNS = 60
 
 
-async def test_each_ending_is_told_of_once_although_workers_die(database_url: str, store: Store, sql: Any) -> None:
+async def test_each_ending_is_notified_once_although_workers_die(database_url: str, store: Store, sql: Any) -> None:
     environment = {
         "FOLIOT_DATABASE_URL": database_url, "FOLIOT_HTTP_ALLOW_PRIVATE": "true", "FOLIOT_WORKER_TTL_SECONDS": "4",
         "FOLIOT_WORKER_BEAT_SECONDS": "1", "FOLIOT_LOST_ATTEMPTS_MAX": "10",
@@ -37,10 +37,10 @@ async def test_each_ending_is_told_of_once_although_workers_die(database_url: st
             )
             for n in range(RUNS)
         ]
-        await store.runs.insert_runs(runs)
+        await store.run_inserts.insert_runs(runs)
         for killed in (1, 2, 3):
             async with FoliotProcess("worker", "--queue", "default=4", environment=environment) as worker:
-                # In the midst of it: some have ended, others run.
+                # Under load: some runs have ended, others are running.
                 await until(lambda: _has_ended(sql, 8 * killed))  # noqa: B023
                 worker.kill_tree()
         async with FoliotProcess("worker", "--queue", "default=20", environment=environment):
@@ -48,7 +48,7 @@ async def test_each_ending_is_told_of_once_although_workers_die(database_url: st
     told = await sql.fetch("select options ->> 'notifies' as run, state from foliot.history where task = 'http'")
     assert sorted(row["run"] for row in told) == sorted(str(run.id) for run in runs)
     assert {row["state"] for row in told} == {"succeeded"}
-    # A message may come twice, when its worker died before it could say so.
+    # A message may arrive twice if its worker died before reporting it.
     assert {json.loads(asked.body)["id"] for asked in server.asked} == {str(run.id) for run in runs}
 
 

@@ -46,7 +46,7 @@ async def test_server_scheduler_and_workers_work_together(database_url: str, sto
             assert await process.wait() == 0
 
 
-async def test_a_part_on_a_database_that_was_never_migrated_says_what_to_do(postgres: Any) -> None:
+async def test_a_process_on_an_unmigrated_database_says_what_to_do(postgres: Any) -> None:
     name = await postgres.empty()
     around = environment(postgres.url_of(name))
     async with FoliotProcess("worker", environment=around) as worker:
@@ -63,7 +63,7 @@ async def test_a_worker_outlives_an_outage_of_its_database(postgres: Any, databa
     around = environment(database_url) | {"FOLIOT_WORKER_TTL_SECONDS": "3", "FOLIOT_WORKER_BEAT_SECONDS": "1"}
     async with FoliotProcess("worker", environment=around) as worker:
         await worker.event("ProcessStarted", part="worker")
-        # Sessions die and none can be made until the lease is long over.
+        # All sessions die, and no new ones are possible until the lease has long expired.
         name, mine = await sql.fetchval("select current_database()"), await sql.fetchval("select pg_backend_pid()")
         await postgres.admin(f"alter database {name} allow_connections off")
         await postgres.admin(

@@ -1,4 +1,4 @@
-"""Many scheduler nodes, killed and frozen while they fire: every tick is there exactly once, as a run or with a
+"""Many scheduler nodes are killed and frozen while they fire: every tick exists exactly once, as a run or with a
 reason."""
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ NODES = 4
 JOBS = 200
 SECONDS = int(os.environ.get("SCHEDULER_CHAOS_SECONDS", "25"))
 TICKS = """
-select job_id, extract(epoch from tick_at)::bigint, extract(epoch from tick_at)::bigint from foliot.runs where job_id is not null
+select job_id, extract(epoch from tick_at)::bigint, extract(epoch from tick_at)::bigint from foliot.runs
+    where job_id is not null
 union all
-select job_id, extract(epoch from tick_at)::bigint, extract(epoch from coalesce(until_at, tick_at))::bigint from foliot.ticks
+select job_id, extract(epoch from tick_at)::bigint, extract(epoch from coalesce(until_at, tick_at))::bigint
+    from foliot.ticks
 """
 
 
-async def test_nodes_killed_and_frozen_while_they_fire_lose_and_double_nothing(
+@pytest.mark.slow
+async def test_nodes_killed_and_frozen_during_firing_lose_and_duplicate_nothing(
     database_url: str, store: Store, sql: Any
 ) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_LOG_LEVEL": "warning"}
@@ -72,7 +75,7 @@ async def caught_up(sql: Any, now: int) -> bool:
 
 
 async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
-    # Renewals too far apart to explain it.
+    # Renewals are too far apart to explain it.
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_SHARD_TTL_SECONDS": "45", "FOLIOT_SHARD_RENEW_SECONDS": "15"}
     async with FoliotProcess("scheduler", environment=around) as first:
         await first.event("ShardsChanged", count=100)
@@ -83,7 +86,7 @@ async def test_a_clean_stop_hands_over_at_once(database_url: str) -> None:
             first.signal(signal.SIGTERM)
             began = time.monotonic()
             await second.event("ShardsChanged", count=100)
-            # A second, where nothing else runs; by its own renewal it would be up to fifteen, by the other's lease
-            # more.
+            # A second on a quiet machine. Without the handover it would be up to fifteen for its own renewal, plus the
+            # lease of the other node.
             assert time.monotonic() - began < 10
             assert await first.wait() == 0

@@ -1,5 +1,5 @@
-"""Processes at work while a newer Foliot migrates their database: they go on beside it, or they stop and say why.
-Nothing is lost."""
+"""Processes that run while a newer Foliot migrates their database either continue, or stop with a reason. Nothing is
+lost."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Cluster:
 
     @asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
-        """Jobs without end. What is refused, or not answered, may exist or not."""
+        """Submits jobs without end. Jobs that were refused or not acknowledged may or may not exist."""
         is_over = asyncio.Event()
 
         async def submit() -> None:
@@ -58,7 +58,7 @@ class Cluster:
             await asyncio.gather(*submitting)
 
     async def more(self, number: int = 30) -> None:
-        """Returns when so many more have been acknowledged."""
+        """Returns when this number of further jobs has been acknowledged."""
         wanted = len(self.acknowledged) + number
         await until(lambda: _truth(len(self.acknowledged) >= wanted))
 
@@ -83,7 +83,7 @@ async def cluster(database_url: str, store: Store) -> AsyncIterator[Cluster]:
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, works_beside: int | None, sql: str) -> int:
-    """From here on this process is a Foliot to come, with one more migration; its version."""
+    """From here on this process acts as a future Foliot with one more migration. Returns its version."""
     known = migrate.known_migrations()
     version = known[-1].version + 1
     first = "" if works_beside is None else f"-- works beside: {works_beside}\n"
@@ -97,7 +97,8 @@ async def missing(cluster: Cluster, sql: Any) -> set[str]:
     return set(cluster.acknowledged) - {row[0] for row in await sql.fetch(LIVE_OR_ENDED)}
 
 
-async def test_processes_go_on_beside_a_migration_that_allows_it(
+@pytest.mark.slow
+async def test_processes_continue_during_a_compatible_migration(
     cluster: Cluster, store: Store, sql: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = migrate.known_migrations()[-1].version
@@ -112,7 +113,7 @@ async def test_processes_go_on_beside_a_migration_that_allows_it(
         for process in cluster.processes.values():
             assert (await process.event("SchemaIsNewer"))["version"] == version
         await cluster.more()
-        # Also one that starts only now.
+        # The same holds for a process that starts only now.
         around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}
         async with FoliotProcess("worker", APP, environment=around) as late:
             await late.event("ProcessStarted", part="worker")
@@ -123,7 +124,8 @@ async def test_processes_go_on_beside_a_migration_that_allows_it(
         assert not [event for event in process.events if event["event"] in ("ServiceFailed", "SchemaIsTooNew")]
 
 
-async def test_processes_that_are_left_behind_stop_and_say_why_and_nothing_is_lost(
+@pytest.mark.slow
+async def test_processes_left_behind_by_a_migration_stop_with_a_reason_and_lose_nothing(
     cluster: Cluster, store: Store, sql: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = migrate.known_migrations()
@@ -144,7 +146,7 @@ async def test_processes_that_are_left_behind_stop_and_say_why_and_nothing_is_lo
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}
     async with FoliotProcess("worker", APP, environment=around) as late:
         assert await late.wait() == MISFIT, "it does not even start"
-    # The newer Foliot is there: here, the same code on what it knows.
+    # The newer Foliot starts: here, the same code on a schema that it knows.
     await sql.execute("alter table foliot.runs rename column future to progress")
     await sql.execute("delete from foliot.migrations where version = $1", version)
     async with FoliotProcess("scheduler", environment=around), FoliotProcess("worker", APP, environment=around):
@@ -154,7 +156,8 @@ async def test_processes_that_are_left_behind_stop_and_say_why_and_nothing_is_lo
     assert await sql.fetchval("select count(*) = count(distinct id) from foliot.history")
 
 
-async def test_foliot_up_ends_with_its_parts(database_url: str, sql: Any) -> None:
+@pytest.mark.slow
+async def test_foliot_up_ends_with_its_children(database_url: str, sql: Any) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FOLIOT_WORKERS": "1"}
     async with FoliotProcess("up", environment=around) as up:
         await up.event("ProcessStarted", part="up")
@@ -164,7 +167,7 @@ async def test_foliot_up_ends_with_its_parts(database_url: str, sql: Any) -> Non
         assert "install a newer Foliot" in up.lines[-1]
 
 
-async def test_a_program_that_submits_straight_to_the_database_is_told(
+async def test_a_program_that_submits_straight_to_the_database_gets_an_error(
     database_url: str, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(direct_submission, "SCHEMA_CHECK_SECONDS", 0.0)

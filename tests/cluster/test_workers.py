@@ -1,4 +1,4 @@
-"""Workers that die, freeze and are blocked while they work: every job ends once, and ends right."""
+"""Workers that die, freeze and block while they work: every job ends once, with the right result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.cluster.apps:app"
-# Nobody else sleeps for exactly so long.
+# No other process sleeps for exactly this long.
 LONG = f"300.{os.getpid()}"
 DEBITS = int(os.environ.get("TRANSACTIONAL_DEBITS", "3000"))
 
@@ -40,7 +40,7 @@ async def submit(
     store: Store, task: str, number: int, payload: str | None = None, queue: str = "default"
 ) -> list[NewRun]:
     runs = [NewRun(id=new_id(), task=task, queue=queue, payload=payload) for _ in range(number)]
-    await store.runs.insert_runs(runs)
+    await store.run_inserts.insert_runs(runs)
     store.hints.send([queue])
     return runs
 
@@ -71,7 +71,7 @@ async def test_the_jobs_of_a_killed_worker_run_elsewhere_within_twenty_seconds(
             assert lease_end - gone_at <= timedelta(seconds=Config().worker_ttl_seconds)
             await until(lambda: _all_running_elsewhere(sql, worker))
             late = await sql.fetchval("select max(started_at) - $1 from foliot.runs", lease_end)
-            # Two seconds for the look for dead workers, one for the look for work, and room for a busy machine.
+            # Two seconds to find dead workers, one to poll for work, and some for a busy machine.
             assert timedelta(0) < late < timedelta(seconds=20)
             rows = await sql.fetch("select attempt, lost, token from foliot.runs")
             assert {tuple(row) for row in rows} == {(2, 1, 2)}
@@ -88,7 +88,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
 ) -> None:
     environment = around(database_url)
     journal = tmp_path / "journal"
-    # The first to come writes and waits; whoever comes later writes and ends.
+    # The first attempt writes and waits; later ones write and end.
     command = f"echo here >> {journal}; if [ $(wc -l < {journal}) = 1 ]; then exec sleep {LONG}; fi"
     async with (
         FoliotProcess("scheduler", environment=environment),
@@ -105,7 +105,7 @@ async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_c
             frozen.signal(signal.SIGCONT)
             await frozen.event("WorkerExpired")
             await until(_is_gone)
-            # It has begun anew, and is of use.
+            # The worker has started over and runs jobs again.
             await other.event("ProcessStarted", part="worker")
             await until(
                 lambda: sql.fetchval("select count(*) = 2 from foliot.workers where expires_at > clock_timestamp()")
@@ -120,7 +120,7 @@ async def _lines(path: Path, number: int) -> bool:
 
 
 async def _is_asleep() -> bool:
-    """By its words: inside a namespace it does not know its own process id."""
+    """Found by its command line, because inside a namespace it does not know its real process id."""
     return any(
         process.info["cmdline"] and process.info["cmdline"][-1] == LONG for process in psutil.process_iter(["cmdline"])
     )
@@ -130,7 +130,7 @@ async def _is_gone() -> bool:
     return not await _is_asleep()
 
 
-async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels_nor_other_queues(
+async def test_blocking_functions_in_every_slot_stop_neither_heartbeats_nor_cancels_nor_other_queues(
     database_url: str, store: Store, sql: Any
 ) -> None:
     environment = around(database_url, FOLIOT_WORKER_TTL_SECONDS="6", FOLIOT_WORKER_BEAT_SECONDS="1")
@@ -143,7 +143,7 @@ async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels
         await asyncio.sleep(8)
         await submit(store, "greet", 1, '{"name": "you"}', queue="mail")
         await until(lambda: sql.fetchval("select count(*) = 1 from foliot.history where task = 'greet'"))
-        marked = await store.runs.mark_cancelled([blocked[0].id], "enough", is_forced=False)
+        marked = await store.cancellation.mark_cancelled([blocked[0].id], "enough", is_forced=False)
         store.hints.send(worker_topic(holder) for holder in marked.values() if holder)
         await until(
             lambda: sql.fetchval("select count(*) = 1 from foliot.history where state = 'cancelled'"), seconds=30
@@ -151,7 +151,7 @@ async def test_functions_that_block_in_every_slot_stop_neither_beats_nor_cancels
         assert not [event for event in worker.events if event["event"] == "WorkerExpired"]
 
 
-async def test_an_account_is_right_to_the_cent_while_workers_are_killed(
+async def test_a_transactional_account_stays_exact_while_workers_are_killed(
     database_url: str, store: Store, sql: Any
 ) -> None:
     environment = around(
@@ -170,7 +170,7 @@ async def test_an_account_is_right_to_the_cent_while_workers_are_killed(
         await submit(store, "debit", DEBITS, '{"amount": 7}')
         while await sql.fetchval("select exists (select from foliot.runs where state <> 'running')"):
             victim = chance.randrange(2)
-            # Not before it has something to lose: where a start takes long, nobody would ever do anything.
+            # Kill a worker only once it holds runs. Otherwise, where starts are slow, no job would ever run.
             worker_id = (await workers[victim].event("WorkerRegistered"))["worker_id"]
             await until(partial(has_work_or_there_is_none, sql, worker_id))
             await asyncio.sleep(chance.uniform(0, 0.7))
@@ -188,7 +188,7 @@ async def has_work_or_there_is_none(sql: Any, worker_id: str) -> bool:
     return holds or not await sql.fetchval("select exists (select from foliot.runs where state <> 'running')")
 
 
-async def test_a_worker_that_waits_or_watches_a_long_run_costs_next_to_nothing(
+async def test_a_worker_that_waits_or_watches_a_long_run_uses_little_cpu(
     database_url: str, store: Store, sql: Any
 ) -> None:
     async with FoliotProcess("worker", APP, environment=around(database_url)) as worker:

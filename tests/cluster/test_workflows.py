@@ -1,4 +1,4 @@
-"""Random workflows on real workers that are killed while they run: they end as the oracle says all the same."""
+"""Random workflows on real workers that are killed end as the oracle predicts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ APP = "tests.cluster.apps:app"
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600 + WORKFLOWS)]
 
 
-async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_says(
-    database_url: str, store: Store, sql: Any
-) -> None:
+async def test_random_workflows_on_killed_workers_end_as_predicted(database_url: str, store: Store, sql: Any) -> None:
     print(f"CLUSTER_SEED={SEED}")  # noqa: T201
     chance = random.Random(SEED)
     environment = {
@@ -38,7 +36,7 @@ async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_say
         "FOLIOT_LOG_LEVEL": "info",
         "FOLIOT_WORKER_TTL_SECONDS": "6",
         "FOLIOT_WORKER_BEAT_SECONDS": "1",
-        # Whoever is killed again and again while it runs the same step would otherwise be taken for the step's victim.
+        # Otherwise a step whose worker is killed repeatedly would fail as the cause of the deaths.
         "FOLIOT_LOST_ATTEMPTS_MAX": "100",
     }
 
@@ -55,7 +53,7 @@ async def test_random_workflows_on_workers_that_are_killed_end_as_the_oracle_say
         ids = [await insert(store, one.definition) for one in drawn]
         store.hints.send(["default"])
         for _ in range(KILLS):
-            # Not before it has something to lose.
+            # Kill a worker only once it holds runs.
             victim = workers.pop(0)
             worker_id = (await victim.event("WorkerRegistered"))["worker_id"]
             await until(partial(is_busy, sql, worker_id))

@@ -1,4 +1,4 @@
-"""Nodes that disagree about the rules of a time zone: each time on the wall still comes exactly once."""
+"""Nodes that disagree about the rules of a time zone: each local time still comes exactly once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def zone_file(directory: Path, name: str, utc_offset: int) -> Path:
     return directory
 
 
-async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
+@pytest.mark.slow
+async def test_nodes_that_disagree_about_a_zone_fire_each_local_time_once(
     database_url: str, store: Store, sql: Any, tmp_path: Path
 ) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url}
@@ -47,7 +48,7 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
         for offset in (0, APART)
     ]
     now = datetime.now(UTC) + timedelta(hours=1)
-    # Fixed hours: it goes by the wall. The hour after, should this one be nearly over.
+    # Fixed hours, so the schedule follows local time. Uses the next hour if this one is nearly over.
     hours = f"{now.hour},{(now.hour + 1) % 24}"
     chance = random.Random(3)
     async with AsyncExitStack() as stack:
@@ -74,8 +75,8 @@ async def test_nodes_that_disagree_about_a_zone_fire_each_time_on_the_wall_once(
         await until(lambda: sql.fetchval("select min(fire_at) > $1 from foliot.jobs", now))
         ticks = await sql.fetch("select job_id, tick_at from foliot.runs")
     assert await sql.fetchval("select count(*) from foliot.ticks") == 0
-    # On the wall of the one a tick is at :00, :20 or :40, for the other APART seconds earlier. Rounded up they are the
-    # same.
+    # In the local time of one node, ticks are at :00, :20 or :40; for the other, APART seconds earlier. Rounded up they
+    # are the same.
     seen = Counter((job_id, -(-int(tick.timestamp()) // 20)) for job_id, tick in ticks)
     assert set(seen.values()) == {1}
     first, last = int(start.timestamp() + 2 * APART) // 20 + 1, int(now.timestamp() - APART) // 20

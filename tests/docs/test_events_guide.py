@@ -1,4 +1,4 @@
-"""The blocks of the guide to tags, events and notices are executed, as a reader would."""
+"""Runs the code blocks of the guide to tags, events and notifications, as a reader would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's blocks are executed, in order, as a reader would."""
+"""Runs the code blocks of the README in order, as a reader would."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DATABASE = "postgresql://foliot@127.0.0.1:5432/foliot"
 ARGS = re.compile(r'make up(?: ARGS="([^"]*)")?')
 PAUSE = re.compile(r"^sleep (\d+)$", re.MULTILINE)
-# Where `make up` keeps its data.
+# The data directory of `make up`.
 DATA = re.compile(r"(?<=[ \"'])\.foliot\b")
 
 
 class Reader:
-    """Somebody who follows the README: one terminal for `make up`, another for the rest."""
+    """A user who follows the README, with one terminal for `make up` and another for the rest."""
 
     def __init__(self, directory: Path, *, works_in: Path = ROOT) -> None:
         self._directory = directory
@@ -58,7 +58,7 @@ class Reader:
         if self._up is None:
             return
         if self._up.returncode is not None:
-            # It has failed to start, which was said.
+            # It has failed to start, which is already reported.
             return
         children = psutil.Process(self._up.pid).children(recursive=True)
         os.killpg(self._up.pid, signal.SIGINT)
@@ -68,7 +68,7 @@ class Reader:
         async def all_gone() -> bool:
             return not [child for child in children if is_alive(child)]
 
-        # Dead, but perhaps not buried yet.
+        # Dead, but perhaps not reaped yet.
         await until(all_gone)
 
     async def _start(self, text: str) -> None:
@@ -94,7 +94,7 @@ class Reader:
         script = text.replace("127.0.0.1:8000", f"127.0.0.1:{self._port}").replace("8001", str(self._other_port))
         script = script.replace(DATABASE, find_url(self._directory / "data") or DATABASE)
         script = DATA.sub(str(self._directory / "data"), script)
-        # Where a page pauses for what is about to happen, somebody on a busy machine pauses for longer.
+        # Pauses on the page are longer here, because the machine may be busy.
         script = PAUSE.sub(lambda pause: f"sleep {5 * int(pause[1])}", script)
         shell = await asyncio.create_subprocess_exec(
             "bash", "-euo", "pipefail", "-c", script,
@@ -103,7 +103,7 @@ class Reader:
         try:
             output, _ = await shell.communicate()
         finally:
-            # Of what it has started beside it, nothing stays.
+            # Background processes of the block must not remain.
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)
         assert shell.returncode == 0, script
@@ -112,14 +112,14 @@ class Reader:
 
 def blocks(page: str) -> Iterator[tuple[str, str]]:
     for found in BLOCK.finditer(page):
-        # This very test is part of it.
+        # Running the tests would run this test again.
         if found[2] != "make test\n":
             yield found[1], found[2]
 
 
-async def followed(page: str, directory: Path) -> list[str]:
-    """What each block of it printed."""
-    reader, outputs = Reader(directory), []
+async def followed(page: str, directory: Path, works_in: Path = ROOT) -> list[str]:
+    """The output of each block."""
+    reader, outputs = Reader(directory, works_in=works_in), []
     try:
         for language, text in blocks(page):
             outputs.append(await reader.follow(language, text))
@@ -141,7 +141,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
-def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
+def test_the_first_command_comes_early_and_all_commands_exist() -> None:
     first = next(number for number, line in enumerate(README.splitlines(), 1) if line == "```bash") + 1
     assert first <= 25
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -151,7 +151,7 @@ def test_the_first_runnable_line_comes_early_and_the_commands_exist() -> None:
     )
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_have_targets() -> None:
     named = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
     for page in [*(ROOT / name for name in named), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -1,4 +1,4 @@
-"""What is made from code is up to date, and the map shows what is there."""
+"""Generated pages are up to date, and the architecture map names existing files."""
 
 from __future__ import annotations
 
@@ -37,15 +37,14 @@ def test_the_page_of_the_api_is_up_to_date_and_complete() -> None:
 
 
 def test_every_code_of_a_problem_is_on_the_page_of_the_api() -> None:
-    """Those that are written where they are given as well; should one be missing, OTHERS of tools/document_api.py is
-    the place."""
+    """Codes that are also written where errors are raised. A missing one belongs in OTHERS of tools/document_api.py."""
     sources = [path.read_text() for path in (ROOT / "src" / "foliot" / "api").rglob("*.py")]
     given = {code for text in sources for code in re.findall(r"""(?:\bproblem\(|\breturn )\d{3}, "(\w+)""", text)}
     assert {"internal", "store_unavailable"} <= given
     assert given <= {code for code, _, _ in errors()}
 
 
-def test_every_package_and_module_that_the_map_names_exists() -> None:
+def test_every_package_and_module_of_the_map_exists() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     named = set(re.findall(r"`((?:api|scheduler|worker|model|store)/[a-z_/]+\.py)`", text))
     assert len(named) > 8

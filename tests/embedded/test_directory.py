@@ -1,4 +1,4 @@
-"""Directories of any kind, or refused with a reason."""
+"""Data directories of any kind are used, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.waiting import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("name", ["x" * 120, "a,b", "sp ace", "ünïcode", "quo'te\"%"])
-async def test_any_path_will_do_for_a_directory(made_once: Path, tmp_path: Path, name: str) -> None:
+async def test_any_path_works_as_a_directory(made_once: Path, tmp_path: Path, name: str) -> None:
     with borrowed(made_once, tmp_path / name) as directory:
         async with running(handle(directory)) as url:
             assert await fetch(url, "select 1") == 1
@@ -71,7 +71,7 @@ async def test_strange_files_in_place_of_data_are_refused_and_kept(tmp_path: Pat
     assert (tmp_path / "postgres" / "thesis.txt").exists()
 
 
-async def test_directory_with_other_things_in_it_keeps_its_mode(directory: Path) -> None:
+async def test_directory_with_other_files_keeps_its_mode(directory: Path) -> None:
     directory.chmod(0o755)
     async with running(handle(directory)):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o755
@@ -79,7 +79,7 @@ async def test_directory_with_other_things_in_it_keeps_its_mode(directory: Path)
     directory.chmod(0o700)
 
 
-async def test_removed_lock_is_taken_anew_by_the_next_start(directory: Path) -> None:
+async def test_removed_lock_is_recreated_by_the_next_start(directory: Path) -> None:
     postgres = handle(directory)
     async with running(postgres):
         (directory / "owner.lock").unlink()

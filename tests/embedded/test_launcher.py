@@ -69,7 +69,7 @@ async def test_unwritable_directory_is_named(public_path: Path) -> None:
 
 
 @root_only
-async def test_root_without_namespaces_runs_it_as_nobody(made_once: Path, public_path: Path) -> None:
+async def test_root_without_namespaces_runs_postgres_as_nobody(made_once: Path, public_path: Path) -> None:
     with borrowed(made_once, public_path / "foliot") as directory:
         with owner_process(directory, script=without_namespaces(OWNER)) as owner:
             assert await fetch(said(owner), "select 1") == 1
@@ -77,16 +77,14 @@ async def test_root_without_namespaces_runs_it_as_nobody(made_once: Path, public
             assert (directory / "postgres").stat().st_uid == NOBODY
             owner.kill()
             await until(lambda: not processes_of(directory))
-        # Back where namespaces work: root's again.
+        # Back to a system where namespaces work: the data belongs to root again.
         async with running(handle(directory)) as url:
             assert await fetch(url, "select 1") == 1
             assert {path.stat().st_uid for path in directory.rglob("*")} == {0}
 
 
 @root_only
-async def test_nobody_who_cannot_reach_the_directory_or_the_programs_is_told_so(
-    tmp_path: Path, public_path: Path
-) -> None:
+async def test_unreachable_directory_or_programs_are_reported_for_nobody(tmp_path: Path, public_path: Path) -> None:
     binaries = tmp_path / "bin"
     binaries.symlink_to(find_binaries("", Path("/no/such/data")).directory)
     for directory, named, complaint in (
@@ -105,7 +103,8 @@ def without_namespaces(script: str) -> str:
         pytest.skip(f"the number of unshare on {platform.machine()} is not known here")
     return f"""
 import ctypes, struct
-instructions = [(0x20, 0, 0, 0), (0x15, 0, 1, {numbers[platform.machine()]}), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)]
+instructions = [(0x20, 0, 0, 0), (0x15, 0, 1, {numbers[platform.machine()]}), (0x06, 0, 0, 0x00050001), (0x06, 0, 0,
+    0x7FFF0000)]
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *instruction) for instruction in instructions))
 program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(instructions), ctypes.addressof(code)))
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,5 +1,4 @@
-"""The embedded server through what can happen to it: kills, crashes, rivals, odd users and bad directories. All with
-real processes."""
+"""The embedded server survives kills, crashes, rivals, odd users and bad directories. All tests use real processes."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ async def test_restart_keeps_data_and_start_and_stop_may_be_repeated(directory: 
         assert await fetch(again, "select answer from kept") == 42
 
 
-async def test_client_environment_does_not_lead_astray(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_client_environment_variables_are_ignored(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"PGPORT": "1", "PGHOST": "nowhere", "PGDATA": "/nowhere", "LC_ALL": "xx_XX.UTF-8"}.items():
         monkeypatch.setenv(name, value)
     async with running(handle(directory)) as url:
@@ -95,7 +94,7 @@ def test_works_under_uvloop(directory: Path) -> None:
         runner.run(live_and_die())
 
 
-async def test_large_log_is_put_aside(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_log_is_rotated(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "LOG_MAX_BYTES", 100)
     log = directory / "log" / "postgres.log"
     log.write_text("old\n" * 100, encoding="ascii")
@@ -127,7 +126,7 @@ async def test_busy_backends_of_a_killed_postmaster_are_ended_before_the_next_on
     async with running(postgres) as url:
         connection = await asyncpg.connect(url)
         pid = await connection.fetchval("select pg_backend_pid()")
-        # Never waits for anything, so it does not notice by itself that its postmaster is gone.
+        # This process never waits, so it does not notice by itself that its postmaster is gone.
         busy = asyncio.create_task(connection.execute("do $$ begin loop end loop; end $$"))
         await until(lambda: psutil.Process(pid).cpu_times().user > 0.05)
         os.kill(int((directory / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
@@ -145,7 +144,7 @@ async def test_server_dies_with_its_killed_owner_and_another_owner_can_start(dir
         assert processes_of(directory)
         owner.kill()
         owner.wait()
-        # At once: the old server may still be on its way out.
+        # Starts at once, while the old server may still be shutting down.
         async with running(handle(directory)) as url:
             assert await fetch(url, "select answer from kept") == 42
     with owner_process(directory) as owner:
@@ -155,7 +154,7 @@ async def test_server_dies_with_its_killed_owner_and_another_owner_can_start(dir
         assert find_url(directory) is None
 
 
-async def test_living_postmaster_of_a_dead_owner_is_stopped_first(directory: Path) -> None:
+async def test_live_postmaster_of_a_dead_owner_is_stopped_first(directory: Path) -> None:
     orphaned = handle(directory)
     await orphaned.start()
     assert orphaned._lock is not None
@@ -170,7 +169,7 @@ async def test_living_postmaster_of_a_dead_owner_is_stopped_first(directory: Pat
 
 
 @pytest.mark.parametrize("reused_by", ["living", "zombie"])
-async def test_reused_pid_in_a_stale_record_is_neither_feared_nor_killed(directory: Path, reused_by: str) -> None:
+async def test_reused_pid_in_a_stale_record_is_ignored_and_not_killed(directory: Path, reused_by: str) -> None:
     command = ["sleep", "60"] if reused_by == "living" else ["true"]
     with subprocess.Popen(command) as innocent:
         await until(lambda: reused_by == "living" or psutil.Process(innocent.pid).status() == psutil.STATUS_ZOMBIE)
@@ -187,13 +186,13 @@ async def test_reused_pid_in_a_stale_record_is_neither_feared_nor_killed(directo
         innocent.kill()
 
 
-async def test_record_emptied_by_a_crash_is_no_obstacle(directory: Path) -> None:
+async def test_record_emptied_by_a_crash_is_ignored(directory: Path) -> None:
     (directory / "postgres" / "postmaster.pid").touch()
     async with running(handle(directory)) as url:
         assert await fetch(url, "select 1") == 1
 
 
-async def test_killed_initdb_is_begun_anew(tmp_path: Path) -> None:
+async def test_killed_initdb_is_started_over(tmp_path: Path) -> None:
     directory = tmp_path / "foliot"
     with owner_process(directory) as owner:
         await until(lambda: list(directory.glob("postgres.unfinished-*/global")))
@@ -220,7 +219,7 @@ async def test_cancelled_start_leaves_nothing_running(directory: Path, polls: in
         assert await fetch(url, "select 1") == 1
 
 
-async def test_second_owner_is_refused_and_told_who_holds_the_directory(directory: Path) -> None:
+async def test_second_owner_is_refused_with_the_holder_of_the_directory(directory: Path) -> None:
     async with running(handle(directory)) as url:
         with pytest.raises(EmbeddedPostgresError, match=rf"in use by process {os.getpid()}: .*FOLIOT_DATA"):
             await handle(directory).start()

@@ -1,10 +1,12 @@
-"""Tasks that do what they can to hurt their worker, and innocent ones beside them. For real worker processes."""
+"""Tasks that try to harm their worker, and innocent ones next to them. For real worker processes."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
+import random
 import signal
 import sys
 import threading
@@ -14,15 +16,18 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import msgspec
+
 import foliot
 
 app = foliot.App()
 QUICK: dict[str, Any] = {"timeout": 2.0, "retries": 0}
+background: list[asyncio.Task[Any]] = []
 
 
 @app.task(retries=5, backoff=foliot.Backoff(kind="fixed", base_seconds=0.1))
 async def innocent(ctx: foliot.Context) -> int:
-    """Notes that it was here: exactly once each is what the test asks for."""
+    """Records that it ran; each must run exactly once."""
     ctx.logger.info("here")
     await asyncio.sleep(0.2)
     return ctx.attempt
@@ -52,7 +57,7 @@ class Liar(BaseException):
     __str__ = __repr__ = __reduce__ = __eq__ = __hash__ = __getattribute__  # type: ignore[assignment]
 
 
-# --- what is raised
+# --- exceptions
 
 
 @app.task(**QUICK)
@@ -116,6 +121,31 @@ async def leave() -> None:
 
 
 @app.task(**QUICK)
+async def leave_in_the_background() -> None:
+    async def leave() -> None:
+        sys.exit(3)
+
+    background.append(asyncio.create_task(leave()))
+    await asyncio.sleep(0.1)
+
+
+@app.task(**QUICK)
+async def leave_in_a_callback() -> None:
+    asyncio.get_running_loop().call_soon(sys.exit)
+    asyncio.get_running_loop().call_later(0.3, sys.exit)
+
+
+@app.task(**QUICK)
+async def leave_in_a_group() -> None:
+    async def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.sleep(1))
+        group.create_task(interrupt())
+
+
+@app.task(**QUICK)
 async def interrupt() -> None:
     raise KeyboardInterrupt
 
@@ -140,7 +170,7 @@ def remember_too_much() -> bytes:
     return bytes(1 << 62)
 
 
-# --- what goes on
+# --- tasks that never end
 
 
 @app.task(**QUICK)
@@ -182,7 +212,7 @@ async def sleep_in_the_pool() -> None:
     await asyncio.to_thread(time.sleep, 3600)
 
 
-# --- what is returned
+# --- results
 
 
 @dataclass(init=False)
@@ -243,7 +273,7 @@ async def generate() -> AsyncIterator[int]:
     yield 1
 
 
-# --- what is done to the worker
+# --- attacks on the worker
 
 
 @app.task(**QUICK)
@@ -272,6 +302,16 @@ async def take_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print)
+
+
+@app.task(**QUICK)
+async def replace_functions() -> None:
+    def fail(*arguments: object, **named: object) -> NoReturn:
+        raise RuntimeError("replaced")
+
+    random.random = random.uniform = json.dumps = json.loads = fail
+    msgspec.json.encode = msgspec.json.decode = fail
+    asyncio.get_running_loop().set_task_factory(fail)
 
 
 @app.task(**QUICK)

@@ -1,4 +1,4 @@
-"""The application of the API's own tests, for what needs no process."""
+"""The application of the API tests, for tests that need no process."""
 
 from tests.api.conftest import app, client
 

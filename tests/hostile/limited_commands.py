@@ -1,5 +1,4 @@
-"""Commands with a limit of memory, run by whoever runs this: `python -m tests.hostile.limited_commands MEANS
-MEGABYTES`."""
+"""Runs commands with a memory limit as the calling user: `python -m tests.hostile.limited_commands MEANS MEGABYTES`."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ async def main(means: str, megabytes: int) -> None:
             argv[0] = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
             attempted = await execute({"argv": argv, "memory_mb": megabytes}, KeptContext())
             kind = attempted.error.kind if attempted.error else "none"
-            # A /dev/shm of its own is full before anybody has looked.
+            # A separate /dev/shm is full before the memory is measured.
             print(place, "LimitExceeded" if means == "bubblewrap" and kind == "ExitCode" else kind, flush=True)  # noqa: T201
     Path(f"/dev/shm/{mark}").unlink(missing_ok=True)
 

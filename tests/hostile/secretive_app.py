@@ -24,14 +24,14 @@ def password_in_a_process() -> str | None:
 
 @app.task
 def variables_of_a_child() -> list[str]:
-    """Foliot's settings with a secret in them that something the task starts would inherit."""
+    """Foliot's settings with a secret, as a process that the task starts would inherit them."""
     said = subprocess.run(["env"], capture_output=True, text=True, check=True).stdout
     return [line for line in said.splitlines() if line.startswith("FOLIOT_DATABASE")]
 
 
 @app.task(process=True, retries=0)
 def forks_and_stays(mark: str) -> None:
-    """A fork is concealed as its parent is, and a program that it starts is not."""
+    """A fork is concealed like its parent; a program that it starts is not."""
     context = multiprocessing.get_context("fork")
     for work in (time.sleep, _sleeps_elsewhere):
         context.Process(target=work, args=(600,) if work is time.sleep else (mark,)).start()

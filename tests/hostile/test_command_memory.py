@@ -1,4 +1,4 @@
-"""Commands that put more into memory than `memory_mb` allows, in places that are no process's own."""
+"""Commands that use more memory than `memory_mb` allows, in places that belong to no process."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tests.support.strangers import NOBODY, ROOT, python_of_nobody
 PYTHON = "/usr/bin/python3" if os.geteuid() == 0 and Path("/usr/bin/python3").exists() else sys.executable
 LAUNCHER = Containment(Means.LAUNCHER)
 LIMIT_MB = 100
-# Most of what is written between two looks. A machine that is busy looks late.
+# Covers most of what is written between two measurements. A busy machine measures late.
 ROOM_MB = 900
 
-# Each takes far more than the limit, a megabyte at a time, and would then stay. None of it is in a process's resident
-# memory, or mapped by more than one.
+# Each command takes far more than the limit, one megabyte at a time, and then stays. None of it is resident memory of a
+# process, or mapped by more than one.
 PLACES = {
     "memfd": """
         descriptor = os.memfd_create("mine")
@@ -88,13 +88,13 @@ SHARED = """
 
 
 def shm_bytes() -> int:
-    """All that lies in memory and is not in a process: of the whole machine."""
+    """All memory of the machine that belongs to no process."""
     (line,) = (line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Shmem:"))
     return int(line.split()[1]) * 1024
 
 
 async def run(containment: Containment, *, config: Config | None = None, **payload: Any) -> tuple[Attempted, str, int]:
-    """How it ended, what it printed, and by how many megabytes such memory grew meanwhile, at most."""
+    """How the command ended, what it printed, and the most megabytes by which such memory grew meanwhile."""
     context, before, peak = KeptContext(), shm_bytes(), 0
     context.upstream, context.signal = {"before": 1}, {"by": "ada"}
 
@@ -128,7 +128,7 @@ def mark() -> Any:
 
 @pytest.mark.parametrize("sandbox", ["process", "bubblewrap"])
 @pytest.mark.parametrize("place", list(PLACES))
-async def test_what_is_put_into_memory_anywhere_counts(place: str, sandbox: str, mark: str) -> None:
+async def test_memory_in_any_place_counts(place: str, sandbox: str, mark: str) -> None:
     containment = LAUNCHER
     if sandbox == "bubblewrap":
         require_means("bubblewrap")
@@ -146,14 +146,14 @@ async def test_what_is_put_into_memory_anywhere_counts(place: str, sandbox: str,
 
 
 @pytest.mark.parametrize("place", ["memfd", "file of /dev/shm"])
-async def test_what_is_within_the_limit_stays(place: str, mark: str) -> None:
+async def test_memory_within_the_limit_is_allowed(place: str, mark: str) -> None:
     argv = script(place, megabytes=LIMIT_MB // 4, mark=mark, seconds=0.5)
     attempted, output, _ = await run(LAUNCHER, argv=argv, memory_mb=LIMIT_MB)
     assert (attempted.ending, output) == (Ending.SUCCEEDED, f"kept {LIMIT_MB // 4 - 1}\n"), attempted.error
 
 
 async def test_memory_that_processes_share_counts_once(mark: str) -> None:
-    """Mapped by four, and a file of /dev/shm besides: what is in there is one and the same."""
+    """Mapped by four processes, and also a file of /dev/shm: all of it is the same memory."""
     program = textwrap.dedent(f"""
         import mmap, os, time
         file = os.open("/dev/shm/{mark}", os.O_RDWR | os.O_CREAT)
@@ -173,8 +173,8 @@ async def test_memory_that_processes_share_counts_once(mark: str) -> None:
     assert (attempted.ending, output) == (Ending.SUCCEEDED, "done\n"), attempted.error
 
 
-async def test_shared_mappings_that_nobody_else_has_count() -> None:
-    """Each of them is below the limit, and their sum is not."""
+async def test_shared_mappings_of_a_single_process_count() -> None:
+    """Each process is below the limit, but their sum is not."""
     megabytes = LIMIT_MB // 2
     program = textwrap.dedent(SHARED.format(processes=8, megabytes=megabytes, seconds=60))
     attempted, _, peak = await run(LAUNCHER, argv=[PYTHON, "-c", program], memory_mb=LIMIT_MB)
@@ -210,8 +210,8 @@ async def test_segments_of_system_v_count() -> None:
 
 
 @pytest.mark.parametrize("memory", [{}, {"memory_mb": 1000}])
-async def test_a_result_may_only_be_so_large_whatever_else_is_limited(memory: dict[str, Any]) -> None:
-    """It is ended while it writes, with or without a limit of memory, and nobody reads it."""
+async def test_a_result_is_limited_without_other_limits(memory: dict[str, Any]) -> None:
+    """The command is ended while it writes, with or without a memory limit, and its result is not read."""
     argv = script("result", megabytes=1_000_000, mark="", seconds=0)
     attempted, _, peak = await run(LAUNCHER, config=None, argv=argv, **memory)
     assert attempted.error is not None
@@ -220,7 +220,7 @@ async def test_a_result_may_only_be_so_large_whatever_else_is_limited(memory: di
     assert peak < 2000
 
 
-async def test_a_result_that_takes_space_without_being_large_is_too_large() -> None:
+async def test_a_result_that_takes_disk_space_with_a_small_size_is_refused() -> None:
     program = "import os, time; f = os.open(os.environ['FOLIOT_RESULT'], os.O_WRONLY); os.posix_fallocate(f, 0, 50 << 20); os.ftruncate(f, 1); os.posix_fallocate(f, 0, 50 << 20); time.sleep(60)"  # noqa: E501
     attempted, _, _ = await run(LAUNCHER, argv=[PYTHON, "-c", program])
     assert attempted.error is not None
@@ -228,9 +228,7 @@ async def test_a_result_that_takes_space_without_being_large_is_too_large() -> N
 
 
 @pytest.mark.parametrize("means", ["bubblewrap", "launcher"])
-async def test_a_command_with_a_limit_has_a_dev_shm_of_its_own_which_is_empty_again_for_the_next(
-    means: str, mark: str
-) -> None:
+async def test_a_command_with_a_limit_has_its_own_empty_dev_shm(means: str, mark: str) -> None:
     require_means(means)
     if means == "launcher" and os.geteuid() != 0:
         pytest.skip("without bubblewrap, only root can have a /dev/shm of its own")
@@ -243,7 +241,7 @@ async def test_a_command_with_a_limit_has_a_dev_shm_of_its_own_which_is_empty_ag
             assert (await execute({"command": command, "memory_mb": LIMIT_MB}, context)).ending is Ending.SUCCEEDED
             assert context.output.decode() == f"0\n{mark}\n"
             assert not Path(f"/dev/shm/{mark}").exists()
-        # Without a limit it is everybody's.
+        # Without a limit, /dev/shm is shared.
         context = KeptContext()
         Path(f"/dev/shm/{mark}").touch()
         await execute({"command": f"ls /dev/shm/{mark}"}, context)
@@ -251,8 +249,8 @@ async def test_a_command_with_a_limit_has_a_dev_shm_of_its_own_which_is_empty_ag
 
 
 @pytest.mark.parametrize("means", ["bubblewrap", "launcher"])
-def test_a_worker_that_is_not_root_limits_it_likewise(means: str) -> None:
-    """In a process of another user: the same as above for a file of /dev/shm, a memfd and the result."""
+def test_a_worker_that_is_not_root_applies_the_limit(means: str) -> None:
+    """In a process of another user, with the same results for a file of /dev/shm, a memfd and the result."""
     python, path = python_of_nobody()
     if means == "bubblewrap":
         require_means(means)
@@ -269,7 +267,7 @@ def test_a_worker_that_is_not_root_limits_it_likewise(means: str) -> None:
 
 
 async def test_a_sandbox_hides_directories_that_can_not_be_written_to(tmp_path: Path) -> None:
-    """They lie in memory, without a limit of their own."""
+    """These directories are in memory and have no limit of their own."""
     require_means("bubblewrap")
     hidden = Path("/opt") if Path("/opt").is_dir() else Path("/srv")
     context = KeptContext()

@@ -1,8 +1,7 @@
-"""A real worker process and commands that mean no good: each ends in time, in the right state, and leaves nothing; the
-worker stays small.
+"""A real worker process and malicious commands: each ends in time and in the right state, leaves nothing behind, and
+the worker stays small.
 
-And when the worker itself is killed by SIGKILL, so is everything that its commands and its Python processes had
-started.
+A SIGKILL of the worker also kills everything that its commands and its Python processes had started.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tests.support.workers import ended, submit
 pytestmark = pytest.mark.process
 
 MEBIBYTE = 1_048_576
-# For a machine that is busy with nine commands at once, and other tests.
+# Allows for nine commands at once, and for other tests on the machine.
 SLACK_SECONDS = 20.0
 unique = (f"{500 + number}.{os.getpid()}" for number in count())
 DAEMON = "setsid sh -c 'setsid sleep {mark} >/dev/null 2>&1 & exit' >/dev/null 2>&1 &"
@@ -56,7 +55,7 @@ async def run(store: Store, command: str, *, timeout: float = 30.0) -> NewRun:
     return await submit(store, "shell", payload=json.dumps({"command": command}), options=options)
 
 
-async def test_each_ends_in_time_and_in_the_right_state(store: Store, worker: FoliotProcess) -> None:
+async def test_each_command_ends_in_time_and_in_the_right_state(store: Store, worker: FoliotProcess) -> None:
     mark, limit = next(unique), 4.0
     failed_by_time, failed = (RunState.FAILED, "timeout", "Timeout"), (RunState.FAILED, "error")
     expected = {
@@ -85,13 +84,21 @@ async def test_each_ends_in_time_and_in_the_right_state(store: Store, worker: Fo
     assert psutil.Process(worker.pid).memory_info().rss < 200 * MEBIBYTE
 
 
-async def test_a_worker_killed_by_sigkill_takes_its_commands_along(store: Store, worker: FoliotProcess) -> None:
+def name_of(process: psutil.Process) -> str:
+    """Empty for a process that has ended meanwhile."""
+    try:
+        return str(process.name())
+    except psutil.NoSuchProcess:
+        return ""
+
+
+async def test_commands_die_with_a_killed_worker(store: Store, worker: FoliotProcess) -> None:
     mark = next(unique)
     await run(store, f"{DAEMON.format(mark=mark)} trap '' TERM HUP INT; sleep {mark} & sleep {mark}; sleep {mark}")
     await submit(store, "stubborn", payload=json.dumps({"mark": mark}))
 
     async def all_started() -> bool:
-        return sum("sleep" in process.name() for process in sleepers(mark)) >= 4
+        return sum("sleep" in name_of(process) for process in sleepers(mark)) >= 4
 
     await until(all_started)
     family = psutil.Process(worker.pid).children(recursive=True)

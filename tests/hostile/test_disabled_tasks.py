@@ -1,4 +1,4 @@
-"""A built-in task that is turned off does not run, whichever way it comes in."""
+"""A disabled built-in task does not run, however its job was submitted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def app(store: Store, config: Config, clock: Clock, events: EventBus) -> A
 
 @pytest.fixture
 async def client(app: FastAPI, store: Store) -> AsyncIterator[httpx.AsyncClient]:
-    """The installation's administrator."""
+    """A client with the token of an administrator of the installation."""
     async with caller(app, await make_token(store, role=Role.ADMIN, namespace="*")) as client:
         yield client
 
@@ -63,7 +63,7 @@ def caller(app: FastAPI, token: str) -> httpx.AsyncClient:
 
 @pytest.fixture
 def witness(tmp_path: Path) -> Path:
-    """A file that is there if a command has run."""
+    """A file that exists if a command has run."""
     return tmp_path / "witness"
 
 
@@ -140,9 +140,7 @@ async def test_every_built_in_task_can_be_disabled(client: httpx.AsyncClient, ta
     assert answer.status_code == (403 if task in ("workflow", "map") else 201), answer.text
 
 
-async def test_jobs_that_are_there_already_are_not_run_again_by_hand(
-    client: httpx.AsyncClient, store: Store, sql: Any
-) -> None:
+async def test_existing_jobs_can_not_be_triggered_or_rerun(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     job = (await client.post("/v1/jobs", json={"command": "true", "name": "n", "every": "1h"})).json()["id"]
     run = (await client.post("/v1/jobs", json={"command": "true", "delay_seconds": 60})).json()["id"]
     workflow = (await client.post("/v1/workflows", json={"steps": [STEP]})).json()
@@ -163,7 +161,7 @@ async def test_jobs_that_are_there_already_are_not_run_again_by_hand(
     assert await sql.fetchval("select count(*) from foliot.runs") == live
 
 
-async def test_the_function_in_the_database_refuses_it(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_the_sql_function_refuses_a_disabled_task(client: httpx.AsyncClient, sql: Any) -> None:
     await disable(client)
     with pytest.raises(
         asyncpg.InsufficientPrivilegeError, match="task: 'shell' is disabled in the namespace 'default'"
@@ -180,7 +178,7 @@ async def test_the_function_in_the_database_refuses_it(client: httpx.AsyncClient
         )
 
 
-async def test_a_client_straight_at_the_database_is_refused(client: httpx.AsyncClient, database_url: str) -> None:
+async def test_a_direct_client_refuses_a_disabled_task(client: httpx.AsyncClient, database_url: str) -> None:
     await disable(client)
     with foliot.connect(database_url) as direct:
         with pytest.raises(TaskDisabled):
@@ -196,7 +194,7 @@ async def test_a_client_straight_at_the_database_is_refused(client: httpx.AsyncC
 
 
 @pytest.mark.parametrize("everywhere", [False, True])
-async def test_a_run_that_is_stored_already_fails_and_its_command_does_not_run(
+async def test_a_stored_run_fails_without_running_its_command(
     client: httpx.AsyncClient, store: Store, witness: Path, everywhere: bool
 ) -> None:
     await disable(client, everywhere=everywhere)
@@ -212,16 +210,18 @@ async def test_a_run_that_is_stored_already_fails_and_its_command_does_not_run(
         assert witness.exists()
 
 
-async def test_ticks_steps_items_and_retries_fail_likewise(
+async def test_ticks_steps_items_and_retries_fail_too(
     client: httpx.AsyncClient, store: Store, sql: Any, witness: Path
 ) -> None:
-    """Everything here is stored before the task is disabled, and becomes a run of it only later."""
+    """Everything here is stored before the task is disabled, and becomes a run only afterwards."""
     command = COMMAND.format(witness)
     later, waits = {"delay_seconds": 1}, {"key": "first", "task": "wait", "signal": {"timeout_seconds": 1}}
     bodies: list[tuple[str, dict[str, Any]]] = [
-        ("/v1/workflows", {"steps": [waits, {"key": "then", "command": command, "after": ["first"], "rule": "all_done"}]}),
+        ("/v1/workflows", {"steps": [waits, {"key": "then", "command": command, "after": ["first"],
+            "rule": "all_done"}]}),
         ("/v1/jobs", {"task": "workflow", "payload": {"steps": [{"key": "a", "command": command}]}, **later}),
-        ("/v1/jobs", {"task": "map", "payload": {"command": command, "map": {"items": ["1", "2"], "item_name": "stdin"}}, **later}),
+        ("/v1/jobs", {"task": "map", "payload": {"command": command, "map": {"items": ["1", "2"],
+            "item_name": "stdin"}}, **later}),
         ("/v1/jobs", {"command": command, **later}),
     ]  # fmt: skip
     made = []
@@ -234,8 +234,8 @@ async def test_ticks_steps_items_and_retries_fail_likewise(
         "update foliot.runs set due_at = now() - interval '1 second' where state = 'scheduled' or held_by = 'signal'"
     )
     async with worker_node(store, App()):
-        await store.runs.promote_due_runs(100)
-        await store.workflows.time_out_signals(100)
+        await store.due_runs.promote_due_runs(100)
+        await store.signals.time_out_signals(100)
 
         async def look() -> bool:
             views = [await store.runs.get_run(run.id) for run in made]
@@ -248,7 +248,9 @@ async def test_ticks_steps_items_and_retries_fail_likewise(
     assert not witness.exists()
 
 
-async def test_a_notice_is_not_sent_where_http_is_disabled(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_notifications_are_not_sent_while_http_is_disabled(
+    client: httpx.AsyncClient, store: Store, sql: Any
+) -> None:
     job = {"task": "simulate", "notify": {"url": "http://127.0.0.1:9/", "on": ["completed"]}}
     await disable(client, "http")
     assert (await client.post("/v1/jobs", json=job)).status_code == 201
@@ -264,7 +266,7 @@ async def test_a_notice_is_not_sent_where_http_is_disabled(client: httpx.AsyncCl
 # --- by whom
 
 
-async def test_namespaces_do_not_concern_each_other_and_everywhere_concerns_all(
+async def test_disabling_applies_to_one_namespace_or_everywhere(
     app: FastAPI, client: httpx.AsyncClient, store: Store
 ) -> None:
     admin = await make_token(store, role=Role.ADMIN, namespace="team-a")
@@ -283,13 +285,13 @@ async def test_namespaces_do_not_concern_each_other_and_everywhere_concerns_all(
         assert (shown["everywhere"], shown["imposed"], shown["reason"]) == (True, True, "no commands here")
 
 
-async def test_only_a_token_for_all_namespaces_can_undo_what_such_a_token_did(
+async def test_only_a_token_for_all_namespaces_can_enable_everywhere(
     app: FastAPI, client: httpx.AsyncClient, store: Store
 ) -> None:
     admin = await make_token(store, role=Role.ADMIN, namespace="team-a")
     await client.post("/v1/tasks/shell/disable", json={}, headers={"Foliot-Namespace": "team-a"})
     async with caller(app, admin) as team:
-        # To disable it once more takes nothing away.
+        # Disabling it again changes nothing.
         await disable(team, reason="ours")
         for body in ({}, {"everywhere": True}):
             assert (await team.post("/v1/tasks/shell/enable", json=body)).status_code == 403
@@ -300,14 +302,14 @@ async def test_only_a_token_for_all_namespaces_can_undo_what_such_a_token_did(
 
 
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.ADMIN])
-async def test_it_takes_an_administrator(app: FastAPI, store: Store, role: Role) -> None:
+async def test_disabling_requires_an_administrator(app: FastAPI, store: Store, role: Role) -> None:
     async with caller(app, await make_token(store, role=role, namespace="*")) as other:
         for action in ("disable", "enable"):
             assert (await other.post(f"/v1/tasks/shell/{action}")).status_code == 403
         assert (await other.get("/v1/disabled-tasks")).status_code == 200
 
 
-async def test_it_is_in_the_audit_record_with_what_was_refused(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_disabling_and_refusals_are_in_the_audit_log(client: httpx.AsyncClient, sql: Any) -> None:
     await disable(client)
     await client.post("/v1/jobs", json={"command": "true"})
     await client.post("/v1/tasks/shell/enable")
@@ -320,7 +322,7 @@ async def test_it_is_in_the_audit_record_with_what_was_refused(client: httpx.Asy
 
 
 @pytest.mark.parametrize("name", ["shel", "send_invoice", "..", "SHELL", "%00", "x" * 300])
-async def test_a_name_that_no_built_in_task_has_is_refused(client: httpx.AsyncClient, name: str) -> None:
+async def test_an_unknown_built_in_task_is_refused(client: httpx.AsyncClient, name: str) -> None:
     for action in ("disable", "enable"):
         assert (await client.post(f"/v1/tasks/{name}/{action}")).status_code == 404
 
@@ -328,7 +330,7 @@ async def test_a_name_that_no_built_in_task_has_is_refused(client: httpx.AsyncCl
 # --- by a worker
 
 
-async def test_a_worker_neither_announces_nor_claims_what_it_has_disabled(
+async def test_a_worker_neither_announces_nor_claims_tasks_that_it_disabled(
     store: Store, sql: Any, witness: Path
 ) -> None:
     config = msgspec.structs.replace(QUICK, disabled_tasks="shell, http")
@@ -343,13 +345,13 @@ async def test_a_worker_neither_announces_nor_claims_what_it_has_disabled(
         view = await store.runs.get_run(left.id)
         assert view is not None
         assert (view.state, witness.exists()) == ("ready", False)
-        # Another one takes it.
+        # Another worker claims it.
         async with worker_node(store, App()):
             assert (await ended(store, left)).state == "succeeded"
     assert witness.exists()
 
 
-def test_the_setting_is_a_list_or_words_with_commas_and_knows_its_words(tmp_path: Path) -> None:
+def test_the_setting_is_a_list_or_comma_separated_and_is_checked(tmp_path: Path) -> None:
     file = tmp_path / "foliot.toml"
     file.write_text('disabled_tasks = ["shell", "http"]\n')
     assert load(environment={"FOLIOT_CONFIG": str(file)}).tasks_disabled() == {"shell", "http"}

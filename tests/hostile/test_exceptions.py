@@ -1,5 +1,5 @@
-"""Exceptions that fight being put into words: every attempt ends, says as much as can be said, and costs a bounded
-amount of time."""
+"""Exceptions that resist being formatted: every attempt ends, with as much of its error as possible, in bounded
+time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from foliot.worker.known_tasks import KnownTask
 from tests.support.waiting import PATIENCE_SECONDS
 
 forever = threading.Event()
-"""Ends what would otherwise go on for ever, once its test is over."""
+"""Releases threads that would otherwise run forever, once their test has ended."""
 
 
 def fail(*_: object, **__: object) -> NoReturn:
@@ -50,14 +50,14 @@ class Enormous:
 
 
 class Pretender(str):
-    """A text whose own methods can't be trusted."""
+    """A string whose own methods can't be trusted."""
 
     __slots__ = ()
     __len__ = __getitem__ = __iter__ = replace = encode = __format__ = __eq__ = __hash__ = fail
 
 
 class Meta(type):
-    """A metaclass that answers none of the questions that one asks a class."""
+    """A metaclass that fails at every inspection of its class."""
 
     __eq__ = __hash__ = __instancecheck__ = __subclasscheck__ = fail
 
@@ -141,7 +141,8 @@ HOSTILE: dict[str, Callable[[], BaseException]] = {
     "class is made up": made("E", __class__=property(fail)),
     "attributes raise": made("E", __getattribute__=fail),
     "attributes of Python raise": made(
-        "E", __cause__=property(fail), __context__=property(fail), __traceback__=property(fail), __notes__=property(fail),
+        "E", __cause__=property(fail), __context__=property(fail), __traceback__=property(fail),
+        __notes__=property(fail),
         __suppress_context__=property(fail), args=property(fail), __dict__=property(fail),
     ),
     "equality and hash raise": made("E", __eq__=fail, __hash__=fail, __bool__=fail, __len__=fail),
@@ -158,7 +159,8 @@ HOSTILE: dict[str, Callable[[], BaseException]] = {
     "cause never speaks": lambda: _caused_by(made("E", __str__=never_return)()),
     "group is large": lambda: ExceptionGroup("g", [ValueError(number) for number in range(1_000_000)]),
     "group is deep": lambda: nested(300),
-    "group lies": lambda: made("G", ExceptionGroup, exceptions=property(fail), message=property(fail))("g", [ValueError("m")]),
+    "group lies": lambda: made("G", ExceptionGroup, exceptions=property(fail), message=property(fail))("g",
+        [ValueError("m")]),
     "member raises": lambda: ExceptionGroup("g", [made("E", __str__=fail)()]),  # type: ignore[type-var]
     "a million notes": lambda: with_notes(["note"] * 1_000_000),
     "note is enormous": lambda: with_notes(["n" * 50_000_000]),
@@ -225,7 +227,7 @@ def as_async(task: Callable[[], Any]) -> Callable[[], Any]:
 
 
 async def outcome_of(executor: Executor, *, timeout_seconds: float = 60, may_never_wait: bool = False) -> Outcome:
-    """Of one attempt, as a worker runs it."""
+    """The outcome of one attempt, run as a worker does."""
     outcomes: list[Outcome] = []
     known = KnownTask(
         executor,
@@ -263,7 +265,7 @@ def is_storable(attempted: Attempted) -> bool:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", HOSTILE)
-def test_whatever_was_raised_is_put_into_bounded_words(name: str) -> None:
+def test_any_exception_gets_a_bounded_text(name: str) -> None:
     error = HOSTILE[name]() if "never" not in name else ValueError()
     try:
         raise error
@@ -274,7 +276,7 @@ def test_whatever_was_raised_is_put_into_bounded_words(name: str) -> None:
     assert attempted.ending in (Ending.FAILED, Ending.SNOOZED)
     assert is_storable(attempted)
     assert all(len(str(cause)) <= 1000 for cause in attempted.causes)
-    # A text of 50 MB takes its moment to be made, and is made for the message and for the traceback.
+    # Creating a text of 50 MB takes a moment, and it is created for the message and for the traceback.
     assert spent < 5
 
 
@@ -287,7 +289,7 @@ async def test_an_attempt_ends_whatever_it_raises(name: str, where: str, threads
         executor = in_a_thread(task, threads, result_max_bytes=1000)
     else:
         executor = on_the_loop(as_async(task), result_max_bytes=1000)
-    # In a thread, words that never come are no more than a function that takes too long.
+    # In a thread, a message that is never returned is just a function that takes too long.
     outcome = await outcome_of(
         executor, timeout_seconds=1 if "never" in name and where == "thread" else 60, may_never_wait=where == "lane"
     )
@@ -296,9 +298,19 @@ async def test_an_attempt_ends_whatever_it_raises(name: str, where: str, threads
         assert outcome.error is not None
 
 
+@pytest.mark.parametrize("seconds", [float("nan"), -1e18, float("inf"), "soon", None])
+@pytest.mark.parametrize("control", [foliot.Snooze, foliot.RetryIn])
+def test_an_invalid_delay_is_a_failure(control: type[Exception], seconds: Any) -> None:
+    """It used to count as no delay, so a task could snooze a million times without a pause."""
+    attempted = classify_error(made("C", control, __init__=lambda self: None, seconds=seconds)())
+    assert (attempted.ending, attempted.delay_seconds) == (Ending.FAILED, None)
+    assert attempted.error is not None
+    assert "the error cannot be described: " in attempted.error.message
+
+
 @pytest.mark.parametrize("name", NEVER_SPEAKS)
 @pytest.mark.parametrize("where", ["lane", "loop"])
-async def test_an_error_that_never_says_what_it_is_holds_up_neither_its_attempt_nor_the_loop(
+async def test_an_error_whose_message_never_returns_blocks_neither_its_attempt_nor_the_loop(
     name: str, where: str
 ) -> None:
     executor = on_the_loop(as_async(task_that_raises(NEVER_SPEAKS[name])), result_max_bytes=1000)
@@ -321,20 +333,20 @@ async def test_an_error_that_never_says_what_it_is_holds_up_neither_its_attempt_
 
 
 @pytest.mark.parametrize("name", NEVER_SPEAKS)
-async def test_in_a_thread_the_time_limit_ends_it(name: str, threads: ThreadPoolExecutor) -> None:
+async def test_the_time_limit_ends_such_an_error_in_a_thread(name: str, threads: ThreadPoolExecutor) -> None:
     executor = in_a_thread(task_that_raises(NEVER_SPEAKS[name]), threads, result_max_bytes=1000)
     outcome = await outcome_of(executor, timeout_seconds=0.5)
     assert (outcome.state, outcome.reason) == (RunState.FAILED, "timeout")
 
 
-def test_a_source_that_is_a_pipe_is_not_read(tmp_path: Path) -> None:
+def test_source_files_that_are_pipes_are_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     attempted = classify_error(with_traceback_of(str(tmp_path / "pipe")))
     assert attempted.error is not None
     assert "from far away" in attempted.error.message
 
 
-def test_of_a_chain_the_last_links_are_told_and_of_frames_both_ends() -> None:
+def test_the_last_links_of_a_chain_and_both_ends_of_the_frames_are_kept() -> None:
     error = classify_error(chained(1000)).error
     assert error is not None
     assert error.message == "link 999"
@@ -347,7 +359,7 @@ def test_of_a_chain_the_last_links_are_told_and_of_frames_both_ends() -> None:
     assert "frames omitted" in told.traceback
 
 
-def test_the_words_are_python_s_own() -> None:
+def test_the_text_equals_that_of_python() -> None:
     try:
         try:
             dict[str, int]()["key"]

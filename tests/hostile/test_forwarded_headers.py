@@ -1,5 +1,4 @@
-"""Headers that claim another address: believed from the proxies that are named in the configuration, and from nobody
-else."""
+"""Headers that claim another client address are believed only from configured proxies."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def address_of(peer: str, *forwarded: str | bytes, trusted: str = "") -> str | N
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "10.0.0.5", "192.0.2.7"])
-def test_nobody_is_believed_by_default(peer: str) -> None:
+def test_no_proxy_is_trusted_by_default(peer: str) -> None:
     assert address_of(peer, FORGED) == peer
 
 
@@ -62,12 +61,12 @@ def test_nobody_is_believed_by_default(peer: str) -> None:
         ([], "10.0.0.5"),
     ],
 )
-def test_of_a_trusted_proxy_the_right_most_address_that_is_not_a_proxy_counts(
+def test_behind_a_trusted_proxy_the_right_most_address_that_is_not_a_proxy_counts(
     forwarded: list[str], address: str
 ) -> None:
     assert address_of("10.0.0.5", *forwarded, trusted="10.0.0.0/24, 127.0.0.1") == address
     assert address_of("::ffff:10.0.0.5", *forwarded, trusted="10.0.0.0/24") == address
-    # The same from somebody else means nothing.
+    # The same header from another address is ignored.
     assert address_of("10.0.1.5", *forwarded, trusted="10.0.0.0/24") == "10.0.1.5"
 
 
@@ -81,11 +80,11 @@ def test_of_a_trusted_proxy_the_right_most_address_that_is_not_a_proxy_counts(
         "\x1b[31m", "\xe4", "for=192.0.2.7", "1" * 5000, "192.0.2.\u0667".encode(), "192.000.002.007",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_never_taken_for_one(entry: str | bytes) -> None:
+def test_malformed_addresses_are_ignored(entry: str | bytes) -> None:
     assert address_of("10.0.0.5", entry, trusted="10.0.0.5") == "10.0.0.5"
-    # Left of what a proxy wrote down it is not even looked at.
+    # Addresses to the left of the proxy's own entry are ignored.
     assert address_of("10.0.0.5", entry, "192.0.2.7", trusted="10.0.0.5") == "192.0.2.7"
-    # A proxy that passes it on stands for it.
+    # If a proxy passes it on, the proxy counts as the client.
     assert address_of("10.0.0.5", entry, "10.0.0.6", trusted="10.0.0.0/24") == "10.0.0.6"
 
 
@@ -98,7 +97,7 @@ def test_an_ipv6_client_is_counted_by_its_network() -> None:
 @pytest.mark.parametrize(
     "setting", ["proxy.example", "10.0.0.5/8", "10.0.0.5,", "*", "0.0.0.0/0", "::/0", "10.0.0.5;10.0.0.6"]
 )
-def test_a_bad_list_of_proxies_is_refused_at_the_start(setting: str) -> None:
+def test_an_invalid_list_of_proxies_is_refused_at_startup(setting: str) -> None:
     with pytest.raises(ConfigurationError, match="trusted_proxies"):
         load(environment={"FOLIOT_TRUSTED_PROXIES": setting})
 
@@ -112,15 +111,14 @@ async def addresses(sql: Any) -> set[str | None]:
     return {row[0] for row in await sql.fetch("select address from foliot.audit")}
 
 
-async def test_wrong_tokens_are_counted_by_the_address_that_is_really_theirs(store: Store, sql: Any) -> None:
+async def test_wrong_tokens_are_counted_by_the_real_address(store: Store, sql: Any) -> None:
     async with secured_app(store, trusted_proxies="10.0.0.5") as app:
         async with client_at(app, "127.0.0.1") as forger:
             answers = [await wrong(forger, f"198.51.100.{number}") for number in range(int(WRONG_BURST) + 5)]
         assert answers[-1].status_code == 429
         assert int(answers[-1].headers["retry-after"]) >= 1
         assert await addresses(sql) == {"127.0.0.1"}
-        # Through the proxy, each of its clients has a count of its own, and what they send along themselves is not
-        # looked at.
+        # Behind the proxy, each client is counted separately, and headers that clients send themselves are ignored.
         async with client_at(app, "10.0.0.5") as proxy:
             answers = [await wrong(proxy, f"198.51.100.{number}, 192.0.2.1") for number in range(int(WRONG_BURST) + 5)]
             assert answers[-1].status_code == 429
@@ -132,7 +130,7 @@ async def wrong(client: httpx.AsyncClient, forwarded: str) -> httpx.Response:
     return await client.get("/v1/runs", headers=bearer(new_token_text()[0]) | CLAIMS | {"X-Forwarded-For": forwarded})
 
 
-async def test_the_audit_record_holds_addresses_only(store: Store, sql: Any) -> None:
+async def test_the_audit_log_holds_only_addresses(store: Store, sql: Any) -> None:
     token = bearer(await make_token(store))
     async with secured_app(store, trusted_proxies="10.0.0.5") as app, client_at(app, "10.0.0.5") as client:
         for value in (
@@ -151,9 +149,8 @@ async def test_the_audit_record_holds_addresses_only(store: Store, sql: Any) -> 
 
 @pytest.mark.process
 @pytest.mark.timeout(120)
-async def test_a_server_process_believes_nobody_either(database_url: str, store: Store, sql: Any) -> None:
-    """Also the HTTP server below the application has ideas of its own about these headers, and variables that change
-    them."""
+async def test_a_server_process_trusts_no_proxy_by_default(database_url: str, store: Store, sql: Any) -> None:
+    """The HTTP server below the application has its own handling of these headers, and variables that change it."""
     await make_token(store)
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0", "FORWARDED_ALLOW_IPS": "*"}
     async with FoliotProcess("server", environment=around) as server:
@@ -166,6 +163,6 @@ async def test_a_server_process_believes_nobody_either(database_url: str, store:
     assert await addresses(sql) == {"127.0.0.1"}
 
 
-def test_settings_are_checked_however_they_are_made() -> None:
+def test_settings_are_checked_from_any_source() -> None:
     with pytest.raises(msgspec.ValidationError, match="trusted_proxies"):
         msgspec.convert({"trusted_proxies": "10.0.0.5/8"}, Config)

@@ -1,4 +1,4 @@
-"""Infinity and NaN, which JSON does not have: refused wherever user code hands them over, never turned into null."""
+"""Infinity and NaN, which JSON does not have, are refused in all values from user code, and never become null."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Measured:
         (lambda number: {"s": {number}}, "s[0]: "),
     ],
 )
-def test_they_are_found_wherever_they_are(number: float, wrap: Callable[[float], Any], place: str) -> None:
+def test_they_are_found_at_any_depth(number: float, wrap: Callable[[float], Any], place: str) -> None:
     with pytest.raises(ValueError, match="JSON has neither infinity nor NaN") as refused:
         encode_finite(wrap(number))
     assert str(refused.value).startswith(f"{place}{number!r} is no number")
@@ -46,7 +46,7 @@ def test_they_are_found_wherever_they_are(number: float, wrap: Callable[[float],
 @pytest.mark.parametrize(
     "value", [None, {"a": None}, "null", {"null": [1.5, None, "nan"]}, {"raw": msgspec.Raw(b"null")}, Measured(1e308)]
 )
-def test_what_is_json_is_encoded_as_ever(value: Any) -> None:
+def test_valid_json_is_encoded_as_usual(value: Any) -> None:
     assert encode_finite(value) == msgspec.json.encode(value)
 
 
@@ -70,7 +70,7 @@ def test_progress_refuses_them(number: float) -> None:
     assert context.progress_made is None
 
 
-def test_a_job_fails_for_good_that_returns_one_and_none_is_made_with_one() -> None:
+def test_a_job_that_returns_one_fails_and_no_job_can_be_created_with_one() -> None:
     app = foliot.App()
 
     @app.task(retries=5)

@@ -1,5 +1,4 @@
-"""Commands that look for the secrets of the processes around them: their environments, memories, descriptors and
-files."""
+"""Commands that search the processes around them for secrets: environments, memory, descriptors and files."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.hostile.secretive_app:app"
 ENVIRONMENTS = "grep -l -a {mark} /proc/[0-9]*/environ 2>/dev/null | wc -l"
-# What a command of the same user could learn, or change, of a process that does not conceal itself.
+# Things that a command of the same user could read or change in a process that does not conceal itself.
 PRIVATE = textwrap.dedent("""
     import os, sys
     for pid in map(int, sys.argv[1:]):
@@ -58,7 +57,7 @@ def mark() -> str:
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """One that `nobody` can use, too."""
+    """A directory that `nobody` can use, too."""
     path = Path(tempfile.mkdtemp(prefix="foliot-secrets-"))
     path.chmod(0o755)
     if os.geteuid() == 0:
@@ -69,7 +68,8 @@ def directory() -> Iterator[Path]:
 
 @pytest.mark.parametrize("user", [None, NOBODY])
 async def test_a_command_finds_no_secret_in_any_environment(directory: Path, mark: str, user: int | None) -> None:
-    """The supervisor, the server, the scheduler, the workers, launchers, guards, Python processes and PostgreSQL."""
+    """Checks the supervisor, server, scheduler, workers, launchers, cleanup processes, Python processes and
+    PostgreSQL."""
     environment = {"APP_PASSWORD": mark, "FOLIOT_CONTAINMENT": "launcher", "FOLIOT_WORKERS": "1"}
     async with (
         foliot_up(directory / "data", "--app", APP, environment=environment, user=user, cwd=directory) as up,
@@ -90,7 +90,7 @@ async def test_a_command_of_the_same_user_can_look_into_no_process_of_foliot(dir
         api_of(up) as api,
     ):
         assert (await api.ended((await api.submit(task="password_in_a_process"))["id"]))["status"] == "completed"
-        # PostgreSQL's processes hold no secret, and the guard is a shell without an environment.
+        # PostgreSQL's processes hold no secret, and the cleanup process is a shell without an environment.
         pids = [str(process.pid) for process in up.tree() if process.name().startswith("python")]
         assert len(pids) >= 6
         job = await api.ended(
@@ -99,7 +99,7 @@ async def test_a_command_of_the_same_user_can_look_into_no_process_of_foliot(dir
         assert (job["status"], job["output"]) == ("completed", None), job
 
 
-async def test_the_url_of_the_database_is_in_no_environment_and_not_passed_on(database_url: str, mark: str) -> None:
+async def test_the_database_url_is_in_no_environment_and_not_inherited(database_url: str, mark: str) -> None:
     url = f"{database_url}{'&' if '?' in database_url else '?'}application_name={mark}"
     async with FoliotProcess("worker", APP, environment={"FOLIOT_DATABASE_URL": url}) as worker:
         await worker.event("WorkerRegistered")
@@ -110,7 +110,7 @@ async def test_the_url_of_the_database_is_in_no_environment_and_not_passed_on(da
         assert await run_task(database_url, "variables_of_a_child") == []
 
 
-async def test_the_url_of_the_database_can_be_in_a_file_or_a_descriptor(database_url: str, tmp_path: Path) -> None:
+async def test_the_database_url_can_be_in_a_file_or_a_descriptor(database_url: str, tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(f"{database_url}\n")
     async with FoliotProcess("worker", environment={"FOLIOT_DATABASE_URL_FILE": str(file)}) as worker:
@@ -128,7 +128,7 @@ async def test_the_url_of_the_database_can_be_in_a_file_or_a_descriptor(database
 async def test_concealed_python_processes_and_their_forks_end_with_their_worker(
     directory: Path, mark: str, kill: str
 ) -> None:
-    """They hide the environment by which others are found once the worker is dead."""
+    """Their environment is hidden, so they can't be found by it once the worker is dead."""
     environment = {"FOLIOT_CONTAINMENT": "launcher", "FOLIOT_WORKERS": "1"}
     async with (
         foliot_up(directory / "data", "--app", APP, environment=environment, user=NOBODY, cwd=directory) as up,
@@ -163,7 +163,7 @@ def test_the_sweeper_finds_a_mark_among_the_arguments() -> None:
                 process.kill()
 
 
-def test_a_process_that_conceals_itself_keeps_its_variables_and_hands_them_on(mark: str) -> None:
+def test_a_concealed_process_keeps_its_variables_and_passes_them_on(mark: str) -> None:
     program = textwrap.dedent("""
         import ctypes, os, subprocess
         from foliot import concealment

@@ -1,4 +1,4 @@
-"""Clients that send slowly, or not at all, or do not read; and as many of them as there can be."""
+"""Clients that send slowly or not at all, or do not read, in any number."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ SHORT = {"request_head_seconds": 1, "request_body_seconds": 1, "connection_idle_
 
 @pytest.fixture
 async def hasty(database_url: str) -> AsyncIterator[Attacked]:
-    """A server with little patience."""
+    """A server with short deadlines."""
     async with attacked(database_url, **SHORT) as server:
         yield server
 
 
 async def trickle(server: Attacked, opening: bytes, drop: bytes) -> tuple[bytes, float]:
-    """What came back, and the seconds after which the server ended the connection."""
+    """The response, and the seconds after which the server closed the connection."""
     reader, writer = await asyncio.open_connection(*server.place)
     began = time.monotonic()
     writer.write(opening)
@@ -54,7 +54,7 @@ async def trickle(server: Attacked, opening: bytes, drop: bytes) -> tuple[bytes,
     return bytes(answer), time.monotonic() - began
 
 
-async def test_a_request_that_trickles_in_is_refused_in_time(hasty: Attacked) -> None:
+async def test_a_slow_request_is_refused_in_time(hasty: Attacked) -> None:
     cases = {
         "a head": (HEAD + b"X: ", b"y", b" 408 "),
         "a target": (b"GET /", b"y", b" 408 "),
@@ -81,8 +81,8 @@ async def test_a_request_that_trickles_in_is_refused_in_time(hasty: Attacked) ->
     assert not [line for line in hasty.process.lines if "Traceback" in line]
 
 
-async def test_a_slow_body_that_keeps_coming_is_taken(database_url: str, store: Store) -> None:
-    """Each part gives it more time."""
+async def test_a_slow_body_that_keeps_arriving_is_accepted(database_url: str, store: Store) -> None:
+    """Each part extends the deadline."""
     await store.workers.announce_tasks({"shell": "default", "send_invoice": "mail"})
     text = b'{"task": "send_invoice", "payload": {"x": "' + b"x" * 700_000 + b'"}}'
     async with attacked(database_url, **SHORT) as server:
@@ -95,7 +95,7 @@ async def test_a_slow_body_that_keeps_coming_is_taken(database_url: str, store: 
         writer.transport.abort()
 
 
-async def test_an_answer_may_go_on_for_as_long_as_it_likes(database_url: str, store: Store) -> None:
+async def test_a_response_may_last_forever(database_url: str, store: Store) -> None:
     """A stream of events outlives every deadline for requests."""
     await store.workers.announce_tasks({"shell": "default", "send_invoice": "mail"})
     async with (
@@ -114,7 +114,7 @@ async def test_an_answer_may_go_on_for_as_long_as_it_likes(database_url: str, st
                     break
 
 
-async def test_a_client_that_reads_nothing_is_let_go(database_url: str) -> None:
+async def test_a_client_that_reads_nothing_is_disconnected(database_url: str) -> None:
     async with (
         attacked(database_url, response_unread_seconds=1) as server,
         httpx.AsyncClient(base_url=server.address) as client,
@@ -133,7 +133,7 @@ async def test_a_client_that_reads_nothing_is_let_go(database_url: str) -> None:
                     return len(psutil.Process(server.pid).net_connections("tcp")) < 20
 
                 await until(are_gone)
-        # All of it would be 40 times 60 answers.
+        # All of it would be 40 times 60 responses.
         assert cost.memory_bytes < 150_000_000
         assert not cost.refusals
         assert not [line for line in server.process.lines if "Traceback" in line]
@@ -145,7 +145,7 @@ def slow_clients(server: Attacked, number: int, said: bytes) -> Iterator[list[so
         found = []
         for _ in range(number):
             one = stack.enter_context(socket.create_connection(server.place, timeout=PATIENCE_SECONDS))
-            # One whose place was given to another may have been told so already.
+            # A client whose place was given to another may have received the refusal already.
             with contextlib.suppress(ConnectionError):
                 one.sendall(said)
             found.append(one)
@@ -189,7 +189,7 @@ async def test_tls_clients_have_deadlines_too(database_url: str, tmp_path: Path)
     certificate, key = authority.files("IP:127.0.0.1")
     trusting = ssl.create_default_context(cafile=str(authority.certificate))
     async with attacked(database_url, **SHORT, tls_certificate_file=certificate, tls_key_file=key) as server:
-        # One that never shakes hands, and one that does, and then says half of its request.
+        # One client never completes its handshake; another does, and then sends half of its request.
         assert await answer_to(server, b"\x16\x03\x01") == b""
         reader, writer = await asyncio.open_connection(*server.place, ssl=trusting)
         writer.write(HEAD)
@@ -198,7 +198,7 @@ async def test_tls_clients_have_deadlines_too(database_url: str, tmp_path: Path)
         writer.transport.abort()
 
 
-async def test_when_every_place_is_taken_by_an_answer_the_next_client_is_told_so(database_url: str) -> None:
+async def test_a_client_gets_503_when_every_connection_is_answering(database_url: str) -> None:
     follow = b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with attacked(database_url, connections_max=8) as server:
         with slow_clients(server, 8, follow) as followers:
@@ -216,9 +216,9 @@ async def test_when_every_place_is_taken_by_an_answer_the_next_client_is_told_so
             await until(is_answered)
 
 
-async def test_a_process_that_can_open_no_more_files_neither_spins_nor_dies(database_url: str) -> None:
+async def test_a_process_without_free_file_descriptors_neither_spins_nor_dies(database_url: str) -> None:
     async with attacked(database_url) as server:
-        # A process that has only just started is still loading its modules.
+        # A process that has just started is still loading its modules.
         assert b" 200 " in await answer_to(server, HEAD + b"Connection: close\r\n\r\n")
         process = psutil.Process(server.pid)
         limits = process.rlimit(psutil.RLIMIT_NOFILE)

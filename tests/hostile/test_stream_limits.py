@@ -1,4 +1,4 @@
-"""StreamLimits that stay open: one caller can't use up the places of everybody, and a place that was left is free again."""
+"""Streams that stay open: one caller can't use up the places of others, and a closed stream frees its place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def served(store: Store, *, is_open: bool = False, **settings: int) -> Asy
 
 
 class Crowd:
-    """StreamLimits that are held open."""
+    """Streams that are held open."""
 
     def __init__(self, client: httpx.AsyncClient, stack: AsyncExitStack) -> None:
         self._client = client
@@ -56,13 +56,13 @@ async def crowd(client: httpx.AsyncClient) -> AsyncIterator[Crowd]:
         yield Crowd(client, stack)
 
 
-async def test_a_viewer_can_not_use_up_the_streams_of_everybody(store: Store) -> None:
-    """All of them at the same moment: between the look for a free place and taking it, nobody may come."""
+async def test_one_viewer_can_not_use_up_all_streams(store: Store) -> None:
+    """All of them start at the same moment, so a check that is separate from taking a place would fail."""
     viewer, other = [bearer(await make_token(store, Role.VIEWER, name)) for name in ("ours", "theirs")]
     async with served(store, event_followers_max=20, followers_per_token_max=5) as client, crowd(client) as streams:
         assert await streams.follow_at_once(40, "/v1/events", viewer) == [200] * 5 + [429] * 35
         assert await streams.follow("/v1/events", other) == 200
-        # Everything but streams is there for the viewer all the same.
+        # The viewer can still use everything but streams.
         assert (await client.get("/v1/runs", headers=viewer)).status_code == 200
 
 
@@ -73,12 +73,12 @@ async def test_every_kind_of_stream_counts(store: Store) -> None:
     async with served(store, followers_per_token_max=3) as client, crowd(client) as streams:
         assert [await streams.follow(path, viewer) for path in paths] == [200, 200, 200]
         assert [await streams.follow(path, viewer) for path in paths] == [429, 429, 429]
-        # What ends at once needs a place as well, while reading a log needs none.
+        # An event stream that ends at once needs a place, but reading a log without following does not.
         assert await streams.follow("/v1/events?follow=0", viewer) == 429
         assert (await client.get(f"/v1/runs/{run_id}/logs", headers=viewer)).status_code == 200
 
 
-async def test_many_tokens_of_one_namespace_can_not_either(store: Store) -> None:
+async def test_many_tokens_of_one_namespace_can_not_use_up_all_streams(store: Store) -> None:
     ours = [bearer(await make_token(store, Role.VIEWER, "ours")) for _ in range(5)]
     theirs = bearer(await make_token(store, Role.VIEWER, "theirs"))
     async with (
@@ -98,10 +98,10 @@ async def test_a_token_for_all_namespaces_has_one_limit_for_all_of_them(store: S
     assert statuses == [200, 200, 200, 429]
 
 
-async def test_without_tokens_an_address_is_what_counts(store: Store) -> None:
+async def test_without_tokens_streams_are_counted_by_address(store: Store) -> None:
     async with served(store, is_open=True, followers_per_token_max=3) as client, crowd(client) as streams:
         assert await streams.follow_at_once(5, "/v1/events", {}) == [200] * 3 + [429] * 2
-        # A token, even here, is a caller of its own.
+        # A token counts as a caller of its own, even here.
         assert await streams.follow("/v1/events", bearer(await make_token(store))) == 200
 
 
@@ -126,7 +126,7 @@ async def test_a_refused_request_keeps_no_place(store: Store, path: str) -> None
         assert await streams.follow("/v1/events", viewer) == 200
 
 
-def test_what_is_full_is_said_with_the_setting_that_limits_it() -> None:
+def test_the_refusal_names_the_setting() -> None:
     someone = Caller("ci", Role.VIEWER, "team", Namespace("team"), "1a2b")
     for settings, said in (
         ({"event_followers_max": 0}, "event_followers_max"), ({"log_followers_max": 0}, "log_followers_max"),
@@ -139,7 +139,7 @@ def test_what_is_full_is_said_with_the_setting_that_limits_it() -> None:
             pass
 
 
-def test_places_leave_nothing_behind() -> None:
+def test_unused_limits_are_forgotten() -> None:
     streams = StreamLimits(Config())
     with streams.place(EVENTS, LOCAL, "2001:db8::1"), streams.place(LOGS, LOCAL, "2001:db8::2"):
         assert streams._taken["address 2001:db8::/64"] == 2

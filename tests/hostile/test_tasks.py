@@ -1,4 +1,4 @@
-"""Real workers among hostile tasks: every attempt ends, innocent jobs run exactly once, and SIGTERM ends the worker."""
+"""Real workers with hostile tasks: every attempt ends, innocent jobs run exactly once, and SIGTERM stops the worker."""
 
 from __future__ import annotations
 
@@ -25,22 +25,28 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 APP = "tests.hostile.apps:app"
 GRACE = 2.0
 INNOCENTS = 50
-# Beyond its grace: what a worker gets before it is ended from its last resort on, and room for a busy machine.
+# Time beyond the grace period until the last resort ends the worker, plus room for a busy machine.
 STOP_SECONDS = GRACE + 20 + 20
 
 HOSTILE: list[tuple[str, dict[str, Any]]] = [
     ("mute", {}), ("mute_thread", {}), ("mute_process", {}), ("mute_transaction", {}),
     ("loud", {}), ("loud_thread", {}), ("loud_process", {}),
     ("liar", {}), ("liar_thread", {}), ("liar_process", {}), ("liar_transaction", {}),
-    ("leave", {}), ("interrupt", {}), ("end_generator", {}), ("cancel_itself", {}), ("recurse", {}), ("remember_too_much", {}),
+    ("leave_in_the_background", {}), ("leave_in_a_callback", {}), ("leave_in_a_group", {}),
+    ("leave", {}), ("interrupt", {}), ("end_generator", {}), ("cancel_itself", {}), ("recurse", {}),
+    ("remember_too_much", {}),
     ("swallow", {}), ("swallow_in_context", {}), ("swallow_transaction", {}), ("swallow_process", {}),
     ("sleep_in_a_thread", {}), ("sleep_in_the_pool", {}),
-    *((task, {"what": what}) for task in ("give", "give_thread", "give_process", "give_transaction") for what in RESULTS),
+    *((task, {"what": what}) for task in ("give", "give_thread", "give_process",
+        "give_transaction") for what in RESULTS),
     ("generate", {}), ("stop_the_loop", {}), ("close_the_loop", {}), ("run_a_loop", {}), ("cancel_everything", {}),
-    ("take_signals", {}), ("warn_loudly", {}), ("set_the_context", {}),
+    ("take_signals", {}), ("replace_functions", {}), ("warn_loudly", {}), ("set_the_context", {}),
     ("close_everything", {}), ("print_a_lot", {}), ("answer_garbage", {}), ("vanish", {}),
 ]  # fmt: skip
-HARMLESS = {"stop_the_loop", "cancel_everything", "take_signals", "warn_loudly", "set_the_context", "print_a_lot"}
+HARMLESS = {
+    "leave_in_the_background", "leave_in_a_callback", "replace_functions", "stop_the_loop", "cancel_everything",
+    "take_signals", "warn_loudly", "set_the_context", "print_a_lot",
+}  # fmt: skip
 """They do no harm to the worker, nor to themselves."""
 
 
@@ -57,7 +63,7 @@ async def submit(store: Store, *jobs: tuple[str, dict[str, Any]]) -> list[UUID]:
         NewRun(id=new_id(), task=task, queue="default", payload=json.dumps(payload) if payload else None)
         for task, payload in jobs
     ]
-    await store.runs.insert_runs(runs)
+    await store.run_inserts.insert_runs(runs)
     store.hints.send(["default"])
     return [run.id for run in runs]
 
@@ -81,7 +87,7 @@ async def stops(worker: FoliotProcess) -> None:
     await worker.wait(seconds=STOP_SECONDS)
 
 
-async def test_hostile_tasks_end_and_hurt_neither_the_innocent_nor_the_worker(
+async def test_hostile_tasks_end_and_harm_neither_other_jobs_nor_the_worker(
     database_url: str, store: Store, sql: Any
 ) -> None:
     environment = around(database_url)
@@ -99,21 +105,21 @@ async def test_hostile_tasks_end_and_hurt_neither_the_innocent_nor_the_worker(
                 innocent += await submit(store, kinds[number % 2])
         assert len(innocent) == INNOCENTS
         await all_end(sql, [*innocent, *hostile], worker)
-        # Exactly once: no second attempt, nothing lost, nothing failed.
+        # Exactly once: no second attempt, nothing lost or failed.
         rows = await sql.fetch("select state, attempt, lost, token from foliot.history where id = any ($1)", innocent)
         assert {tuple(row) for row in rows} == {("succeeded", 1, 0, 1)}
         rows = await sql.fetch("select task, state, lost, error from foliot.history where id = any ($1)", hostile)
         assert {row["task"] for row in rows if row["state"] == "succeeded"} <= HARMLESS
         assert all(row["lost"] == 0 for row in rows)
         assert all(json.loads(row["error"])["kind"] for row in rows if row["state"] == "failed")
-        # Afterwards it works as before, and still hears what it is told.
+        # Afterwards the worker runs jobs and receives hints as before.
         after = await submit(store, *kinds)
         await until(lambda: all_ended(sql, after))
         await stops(worker)
     assert await sql.fetchval("select count(*) from foliot.runs") == 0
 
 
-async def test_a_recursion_limit_that_a_task_lowered_is_put_back(database_url: str, store: Store, sql: Any) -> None:
+async def test_a_lowered_recursion_limit_is_restored(database_url: str, store: Store, sql: Any) -> None:
     environment = around(database_url)
     async with (
         FoliotProcess("scheduler", environment=environment),
@@ -121,7 +127,7 @@ async def test_a_recursion_limit_that_a_task_lowered_is_put_back(database_url: s
     ):
         await worker.event("ProcessStarted", part="worker")
         await all_end(sql, await submit(store, ("lower_the_limit", {}), *[("innocent", {})] * 5), worker)
-        # Whatever happened to those beside it: from here on nothing does.
+        # No hostile job changes its state from here on.
         runs = await submit(store, *[("innocent", {}), ("innocent_thread", {})] * 5)
         await all_end(sql, runs, worker)
         assert {row[0] for row in await sql.fetch("select state from foliot.history where id = any ($1)", runs)} == {
@@ -141,7 +147,7 @@ async def test_a_recursion_limit_that_a_task_lowered_is_put_back(database_url: s
     ],
     ids=lambda jobs: jobs[0][0],
 )
-async def test_a_worker_ends_within_its_grace_and_a_margin_whatever_its_tasks_refuse(
+async def test_a_worker_stops_in_time_whatever_its_tasks_refuse(
     jobs: list[tuple[str, dict[str, Any]]], database_url: str, store: Store, sql: Any
 ) -> None:
     async with FoliotProcess("worker", APP, environment=around(database_url)) as worker:
@@ -154,7 +160,7 @@ async def test_a_worker_ends_within_its_grace_and_a_margin_whatever_its_tasks_re
         assert not any(process.is_running() for process in worker.tree() if process.status() != psutil.STATUS_ZOMBIE)
 
 
-async def test_a_blocked_loop_is_told_of_with_the_place_and_costs_neither_the_lease_nor_a_second_run(
+async def test_a_blocked_loop_is_logged_with_its_place_and_loses_neither_the_lease_nor_the_run(
     database_url: str, store: Store, sql: Any
 ) -> None:
     environment = around(
@@ -182,7 +188,7 @@ from foliot.worker import loop_watchdog
 async def main():
     loop_watchdog.CHECK_SECONDS = 0.01
     numbers = {numbers}
-    loop_watchdog.LoopWatchdog(events=EventBus(), unwritten=lambda: next(numbers)).start()
+    loop_watchdog.LoopWatchdog(events=EventBus(), unwritten=lambda: next(numbers), broken=lambda: {broken!r}).start()
     await asyncio.sleep({seconds})
 
 asyncio.run(main())
@@ -190,21 +196,27 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("numbers", "seconds", "status"),
-    [("itertools.repeat(7)", 60, 70), ("itertools.count()", 3, 0), ("itertools.repeat(None)", 3, 0)],
-    ids=["nothing is written", "something is", "nothing waits"],
+    ("numbers", "broken", "seconds", "status"),
+    [
+        ("itertools.repeat(7)", "", 60, 70),
+        ("itertools.count()", "", 3, 0),
+        ("itertools.repeat(None)", "", 3, 0),
+        ("itertools.repeat(None)", "the Claimer has died", 60, 70),
+    ],
+    ids=["nothing is written", "something is", "nothing waits", "a part has died"],
 )
-async def test_a_worker_that_can_write_no_outcome_any_more_ends_rather_than_hold_its_runs(
-    numbers: str, seconds: int, status: int
+async def test_a_broken_worker_exits_instead_of_holding_its_runs(
+    numbers: str, broken: str, seconds: int, status: int
 ) -> None:
-    program = BROKEN.format(numbers=numbers, seconds=seconds)
+    program = BROKEN.format(numbers=numbers, broken=broken, seconds=seconds)
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stderr=asyncio.subprocess.PIPE)
     _, said = await process.communicate()
     assert process.returncode == status
     assert (b"this worker process is broken" in said) is (status == 70)
+    assert broken.encode() in said
 
 
-async def test_a_task_that_takes_its_worker_along_is_lost_and_its_output_is_kept(
+async def test_a_task_that_kills_its_worker_is_lost_and_its_output_is_kept(
     database_url: str, store: Store, sql: Any
 ) -> None:
     environment = around(

@@ -254,8 +254,8 @@ curl -s http://localhost:8000/metrics | grep job_retries
 """)
     assert "# TYPE job_retries_total counter" in output
     assert ", Status: " in output.splitlines()[1]
-    # That job ends by chance. These two always fail: one shows its error while it waits for a retry, the other at its
-    # end.
+    # The outcome of that job is random. These two always fail: one shows its error while it waits for a retry, the
+    # other at its end.
     made = await lab.type("""
 for retries in 5 0; do
   curl -s -X POST http://localhost:8000/jobs -H "Content-Type: application/json" \\

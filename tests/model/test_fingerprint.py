@@ -1,4 +1,4 @@
-"""What failures of the same kind have in common is the same, and of different kinds it is not."""
+"""Similar failures have the same fingerprint, and different failures have different ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from foliot.model.fingerprint import PATTERN_MAX, WORKER_LOST_PATTERN, error_pat
         ("a  b\nc", "a b c"),
     ],
 )
-def test_what_differs_from_one_failure_to_the_next_is_left_out(one: str, other: str) -> None:
+def test_varying_parts_are_left_out(one: str, other: str) -> None:
     assert pattern_of("E", one) == pattern_of("E", other)
 
 
@@ -35,11 +35,11 @@ def test_what_differs_from_one_failure_to_the_next_is_left_out(one: str, other: 
         (("E", "user a/b"), ("E", "user c")),
     ],
 )
-def test_different_failures_stay_apart(one: tuple[str, str], other: tuple[str, str]) -> None:
+def test_different_failures_have_different_fingerprints(one: tuple[str, str], other: tuple[str, str]) -> None:
     assert pattern_of(*one) != pattern_of(*other)
 
 
-def test_of_a_stored_error() -> None:
+def test_a_stored_error_has_the_same_fingerprint() -> None:
     assert (
         error_pattern('{"kind": "ValueError", "message": "customer 7", "traceback": "x"}') == "ValueError: customer <n>"
     )

@@ -1,4 +1,4 @@
-"""Ids sort by the time they were made, are valid UUIDs of version 7, and no UUID of others breaks what reads them."""
+"""Ids sort by creation time and are valid UUIDs of version 7, and foreign UUIDs are handled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foliot.model import ids
-from foliot.model.ids import CLOCK_TOLERANCE, made_at, new_id, new_id_texts, not_finished_before, shard_of, tick_run_id
+from foliot.model.ids import (
+    CLOCK_TOLERANCE,
+    made_at,
+    new_id,
+    new_id_text,
+    new_id_texts,
+    not_finished_before,
+    shard_of,
+    tick_run_id,
+)
 
 NOW = 1_800_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,7 +45,7 @@ def test_an_id_is_a_uuid_of_version_7(moment: int, random_bits: bytes) -> None:
 
 
 @given(milliseconds, st.integers(min_value=1, max_value=2500))
-def test_texts_of_ids_are_those_of_uuids_of_version_7_in_their_order(moment: int, number: int) -> None:
+def test_texts_of_ids_are_uuids_of_version_7_in_order(moment: int, number: int) -> None:
     with patch.object(ids, "unix_milliseconds", lambda: moment), patch.object(ids, "_last", [0, 0]):
         before, texts, after = new_id(), new_id_texts(number), new_id()
     made = [before, *map(UUID, texts), after]
@@ -44,9 +53,18 @@ def test_texts_of_ids_are_those_of_uuids_of_version_7_in_their_order(moment: int
     assert {(one.version, one.variant, made_at(one)) for one in made} == {
         (7, RFC_4122, EPOCH + timedelta(milliseconds=moment))
     }
-    # Where a millisecond begins is up to chance; so is the order of those for which it has no room.
+    # The boundaries of milliseconds are random, and so is the order of ids for which one has no room.
     room = ids.COUNTER_MAX - (made[0].int >> 64 & ids.COUNTER_MAX)
     assert made[:room] == sorted(made[:room])
+
+
+@given(milliseconds, st.binary(min_size=8, max_size=8))
+def test_the_text_of_an_id_is_that_of_the_uuid(moment: int, random_bits: bytes) -> None:
+    with patch.object(ids, "unix_milliseconds", lambda: moment):
+        with patch.object(ids, "_last", [0, 0]), patch.object(ids, "_random_numbers", [int.from_bytes(random_bits)]):
+            text = new_id_text()
+        with patch.object(ids, "_last", [0, 0]), patch.object(ids, "_random_numbers", [int.from_bytes(random_bits)]):
+            assert text == str(new_id())
 
 
 def test_texts_of_ids_are_of_as_many_random_bits_as_ids() -> None:
@@ -57,12 +75,12 @@ def test_texts_of_ids_are_of_as_many_random_bits_as_ids() -> None:
 
 
 @given(milliseconds, st.binary(min_size=8, max_size=8))
-def test_an_id_tells_when_it_was_made(moment: int, random_bits: bytes) -> None:
+def test_an_id_contains_its_creation_time(moment: int, random_bits: bytes) -> None:
     assert made_at(id_made_at(moment, random_bits)) == EPOCH + timedelta(milliseconds=moment)
 
 
 @given(milliseconds, milliseconds)
-def test_ids_sort_by_the_time_they_were_made(one: int, other: int) -> None:
+def test_ids_sort_by_creation_time(one: int, other: int) -> None:
     first, second = id_made_at(min(one, other)), id_made_at(max(one, other))
     if one != other:
         assert first < second
@@ -76,7 +94,7 @@ def test_all_62_random_bits_count(one: int, other: int) -> None:
     assert (first.int & (2**62 - 1) == second.int & (2**62 - 1)) == (one == other)
 
 
-def test_ids_of_one_millisecond_sort_as_they_were_made() -> None:
+def test_ids_of_one_millisecond_sort_by_creation() -> None:
     for moment in range(1, 200):
         made = [id_made_at(moment) for _ in range(1000)]
         assert made == sorted(made)
@@ -100,7 +118,7 @@ def test_a_forked_process_has_random_numbers_of_its_own() -> None:
     assert len(set(printed)) == len(printed) == 10
 
 
-def test_a_new_id_is_of_now() -> None:
+def test_a_new_id_contains_the_current_time() -> None:
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     assert before <= made_at(new_id()) <= datetime.now(UTC)
 
@@ -112,7 +130,7 @@ def test_any_uuid_has_some_instant(foreign: UUID) -> None:
 
 
 @given(any_uuid)
-def test_a_uuid_that_is_not_ours_bounds_nothing(foreign: UUID) -> None:
+def test_a_foreign_uuid_gives_no_time_bound(foreign: UUID) -> None:
     if foreign.version != 7:
         assert not_finished_before(foreign) == EPOCH
 

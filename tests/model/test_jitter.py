@@ -1,4 +1,4 @@
-"""A tick's jitter."""
+"""The jitter of a tick."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left to show of an output, from any position, whole or with its middle dropped."""
+"""The rest of an output from any position, complete or with its middle dropped."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def kept_of(whole: bytes, limit: int) -> bytes:
 
 
 @given(letters, st.integers(0, 150))
-def test_of_an_output_that_was_kept_whole_the_rest_is_the_rest(whole: bytes, position: int) -> None:
+def test_the_rest_of_a_complete_output_is_shown(whole: bytes, position: int) -> None:
     pieces = pieces_from(whole, position)
     assert b"".join(piece for _, piece in pieces) == whole[position:]
     assert [reached for reached, _ in pieces] == ([len(whole)] if position < len(whole) else [])
 
 
 @given(letters, st.integers(2, 60), st.integers(0, 130))
-def test_of_one_with_its_middle_dropped_what_is_there_is_shown_and_the_rest_is_counted(
+def test_a_shortened_output_shows_its_parts_and_counts_the_dropped_bytes(
     whole: bytes, limit: int, position: int
 ) -> None:
     if len(whole) <= limit:
@@ -42,7 +42,7 @@ def test_of_one_with_its_middle_dropped_what_is_there_is_shown_and_the_rest_is_c
     assert dropped == max(0, tail_begin - max(position, head))
 
 
-def test_a_mark_that_the_program_wrote_itself_is_no_mark() -> None:
+def test_a_mark_printed_by_the_program_is_ordinary_text() -> None:
     written = b"a\n[... 5 bytes dropped ...]\nlonger than what is before it"
     assert pieces_from(written, 0) == [(len(written), written)]
 
@@ -57,5 +57,5 @@ def test_a_character_is_not_cut(text: str, at: int) -> None:
 
 
 @given(st.binary(max_size=10))
-def test_of_any_bytes_at_most_three_wait(chunk: bytes) -> None:
+def test_at_most_three_bytes_wait_for_the_rest_of_a_character(chunk: bytes) -> None:
     assert 0 <= len(chunk) - complete_length(chunk) <= 3

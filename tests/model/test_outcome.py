@@ -1,4 +1,4 @@
-"""What becomes of a run when an attempt has ended; and text of errors that can always be stored."""
+"""The state of a run after an attempt, and error texts that can always be stored."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from foliot.model.run import RunOptions
 from foliot.model.states import TERMINAL, TRANSITIONS, RunState
 
 RUN = new_id()
-# Surrogates included: Python's own decoding of file names and arguments makes them.
+# Includes surrogates, which Python produces when it decodes file names and arguments.
 any_text = st.text(st.characters(codec=None))
 BAD_LUCK = [Ending.FAILED, Ending.TIMED_OUT]
-# One that committed by itself leaves nothing to decide.
+# A transactional success has been committed, so nothing is left to decide.
 DECIDED = [ending for ending in Ending if ending not in (Ending.COMMITTED, Ending.EXPANDED)]
 
 
@@ -56,11 +56,11 @@ def test_a_success_keeps_result_and_output() -> None:
     assert decided(Ending.SUCCEEDED) == Outcome(RUN, 7, RunState.SUCCEEDED, result="1", output=b"out")
 
 
-def test_a_release_gives_the_run_back_as_if_nothing_had_been() -> None:
+def test_a_release_returns_the_run_unchanged() -> None:
     assert decided(Ending.RELEASED, attempt=4, retries=0) == Outcome(RUN, 7, RunState.READY)
 
 
-def test_what_may_start_only_once_is_not_given_back() -> None:
+def test_an_at_most_once_run_is_not_released() -> None:
     released, options = (
         Attempted(Ending.RELEASED, output=b"out"),
         RunOptions(retries=3, timeout_seconds=60, guarantee="at_most_once"),
@@ -103,7 +103,7 @@ def test_the_kind_of_the_error_its_bases_and_the_exit_code_decide_whether_it_is_
     assert failed(RunOptions(retries=3, never_on=(75,)), causes=frozenset({74})).state is RunState.SCHEDULED
 
 
-def test_what_the_task_says_goes_before_what_the_options_say_but_not_before_the_number_of_retries() -> None:
+def test_the_decision_of_the_task_overrides_options_but_not_the_number_of_retries() -> None:
     assert failed(RunOptions(retries=3), is_retryable=False).state is RunState.FAILED
     assert failed(RunOptions(retries=3, never_on=("ConnectionError",)), is_retryable=True).state is RunState.SCHEDULED
     assert failed(RunOptions(retries=0), is_retryable=True).state is RunState.FAILED
@@ -112,11 +112,11 @@ def test_what_the_task_says_goes_before_what_the_options_say_but_not_before_the_
 @pytest.mark.parametrize(
     ("asked", "waited"), [(7.5, 7.5), (0, 0), (-1, 0), (float("nan"), 0), (float("inf"), 315_360_000)]
 )
-def test_an_attempt_that_knows_when_to_try_again_is_heard_within_reason(asked: float, waited: float) -> None:
+def test_a_requested_retry_time_is_honoured_up_to_a_limit(asked: float, waited: float) -> None:
     assert failed(RunOptions(retries=3), delay_seconds=asked).delay_seconds == waited
 
 
-def test_a_snooze_uses_no_retry_up_however_many_times_it_is_allowed_and_then_fails() -> None:
+def test_snoozes_use_up_no_retries_until_their_limit() -> None:
     def snoozed(**options: Any) -> Outcome:
         attempted = Attempted(Ending.SNOOZED, delay_seconds=30, output=b"out")
         return decide(RUN, 7, attempted, attempt=1, lost=0, options=RunOptions(retries=0, **options), chance=0.5)
@@ -141,15 +141,16 @@ def test_every_decision_is_a_transition_of_a_running_run(
 ) -> None:
     outcome = decided(ending, attempt=attempt, lost=min(lost, attempt - 1), retries=retries, chance=chance)
     assert outcome.state in TRANSITIONS[RunState.RUNNING]
-    assert (outcome.delay_seconds > 0) == (outcome.state is RunState.SCHEDULED)
+    if ending is not Ending.SUSPENDED:
+        assert (outcome.delay_seconds > 0) == (outcome.state is RunState.SCHEDULED)
 
 
 @given(
     st.integers(min_value=0, max_value=20), st.lists(st.sampled_from([*BAD_LUCK, Ending.RELEASED, "lost"]), max_size=60)
 )
-def test_a_run_never_has_more_attempts_than_its_retries_allow(retries: int, fates: list[Ending | str]) -> None:
-    """As the store counts: a claim adds an attempt, a release takes it back, a lost worker keeps it and counts it as
-    lost too."""
+def test_a_run_never_exceeds_its_retries(retries: int, fates: list[Ending | str]) -> None:
+    """Counts as the store does: a claim adds an attempt, a release removes it, and a lost worker keeps it and also
+    counts it as lost."""
     attempt = lost = failures = 0
     state = RunState.READY
     for fate in fates:
@@ -176,12 +177,12 @@ def test_storable_text_always_encodes_and_holds_no_nul(text: str, keep_end: bool
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
-def test_text_that_can_be_stored_is_stored_as_it_is(text: str) -> None:
+def test_storable_text_is_unchanged(text: str) -> None:
     assert storable(text) == text
 
 
 @given(st.text(st.characters(codec=None), min_size=1, max_size=8), st.booleans())
-def test_storable_text_is_bounded_and_keeps_the_end_that_matters(seed: str, keep_end: bool) -> None:
+def test_long_text_is_cut_and_keeps_its_end(seed: str, keep_end: bool) -> None:
     text = (seed * (ERROR_TEXT_MAX + 1))[: ERROR_TEXT_MAX + 1]
     kept = storable(text, keep_end=keep_end)
     assert len(kept) <= 6 * ERROR_TEXT_MAX + len("[...]")

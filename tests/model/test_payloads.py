@@ -1,4 +1,4 @@
-"""The payloads of built-in tasks: what they may hold, and which field is named when they hold something else."""
+"""Payloads of built-in tasks: accepted values, and the field that is named for others."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ RIGHT: list[tuple[str, dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("task", "payload", "field"), WRONG)
-def test_the_field_at_fault_is_named(task: str, payload: dict[str, Any] | None, field: str) -> None:
+def test_the_wrong_field_is_named(task: str, payload: dict[str, Any] | None, field: str) -> None:
     with pytest.raises(Invalid) as refused:
         check_payload(task, payload)
     assert refused.value.field == field
@@ -71,11 +71,11 @@ def test_the_field_at_fault_is_named(task: str, payload: dict[str, Any] | None, 
 
 
 @pytest.mark.parametrize(("task", "payload"), RIGHT)
-def test_what_can_work_is_taken(task: str, payload: dict[str, Any] | None) -> None:
+def test_valid_payloads_are_accepted(task: str, payload: dict[str, Any] | None) -> None:
     check_payload(task, payload)
 
 
-def test_fields_whose_values_come_later_are_only_looked_up() -> None:
+def test_fields_with_later_values_are_only_checked_by_name() -> None:
     payload = {"command": {"$result": "before"}, "sandbox": "process"}
     assert pointing(payload | {"stdin": ["a", {"deep": {"$result": "x", "path": [1]}}]}) == {"command", "stdin"}
     check_leaf("shell", payload, unknown=pointing(payload))
@@ -88,7 +88,7 @@ def test_fields_whose_values_come_later_are_only_looked_up() -> None:
         assert refused.value.field == field
 
 
-def test_maps_inside_maps_have_a_bottom() -> None:
+def test_nested_maps_are_limited() -> None:
     payload: dict[str, Any] = {"task": "t", "map": {"items": [1]}}
     for _ in range(NESTING_MAX + 1):
         payload = {"task": "map", "payload": payload, "map": {"items": [1]}}

@@ -1,4 +1,4 @@
-"""Which failures are retried, and how often."""
+"""Which failures are retried, and the number of retries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of due ticks: one plan at a time, until the cursor is in the future."""
+"""Planning due ticks: one plan at a time, until the cursor is in the future."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WEEKENDS = calendar_of(CalendarDays(timezone="Europe/Berlin", weekdays=("SAT", "
 def settle(
     schedule: Schedule, first: int, now: int, calendar: Calendar | None = None
 ) -> tuple[list[int], list[Note], int | None]:
-    """Carries plans out until nothing is due: what fired, what was noted, where the cursor is."""
+    """Carries out plans until no tick is due. Returns the fired ticks, the notes and the cursor."""
     timetable = timetable_of(schedule, "", 0, calendar)
     fired: list[int] = []
     notes: list[Note] = []
@@ -50,7 +50,7 @@ def test_a_tick_within_its_grace_fires_even_when_nothing_is_caught_up() -> None:
     assert (fired, notes, cursor) == ([NOW], [], NOW + 60)
 
 
-def test_catchup_none_notes_what_was_missed_in_one_sum() -> None:
+def test_catchup_none_notes_all_missed_ticks_together() -> None:
     first = NOW - 3600
     fired, notes, cursor = settle(minutely(catchup="none"), first, NOW)
     assert notes == [Note("missed", first, NOW - 120)]
@@ -58,28 +58,28 @@ def test_catchup_none_notes_what_was_missed_in_one_sum() -> None:
     assert cursor == NOW + 60
 
 
-def test_catchup_latest_runs_the_last_missed_one_and_sums_up_the_others() -> None:
+def test_catchup_latest_runs_the_last_missed_tick_and_notes_the_others() -> None:
     first = NOW - 3600
     fired, notes, _ = settle(minutely(), first, NOW)
     assert notes == [Note("superseded", first, NOW - 180)]
     assert fired == [NOW - 120, NOW - 60, NOW]
 
 
-def test_catchup_all_runs_every_missed_one_oldest_first() -> None:
+def test_catchup_all_runs_every_missed_tick_oldest_first() -> None:
     first = NOW - 3600
     fired, notes, _ = settle(minutely(catchup="all"), first, NOW)
     assert fired == list(range(first, NOW + 1, 60))
     assert notes == []
 
 
-def test_catchup_all_runs_no_more_than_its_maximum_and_the_latest_of_them() -> None:
+def test_catchup_all_runs_only_the_latest_ticks_up_to_its_maximum() -> None:
     first = NOW - 3600
     fired, notes, _ = settle(minutely(catchup="all", catchup_max=10), first, NOW)
     assert len(fired) == 12
     assert notes == [Note("missed", first, fired[0] - 60)]
 
 
-def test_what_is_older_than_the_window_is_missed_and_what_is_younger_superseded() -> None:
+def test_ticks_outside_the_window_are_missed_and_others_superseded() -> None:
     first = NOW - 3 * DAY
     fired, notes, _ = settle(minutely(), first, NOW)
     assert notes == [Note("missed", first, NOW - DAY - 60), Note("superseded", NOW - DAY, NOW - 180)]
@@ -87,7 +87,7 @@ def test_what_is_older_than_the_window_is_missed_and_what_is_younger_superseded(
 
 
 @pytest.mark.parametrize("catchup", ["none", "latest", "all"])
-def test_years_of_missed_seconds_become_a_bounded_few_notes(catchup: Any) -> None:
+def test_years_of_missed_seconds_become_few_notes(catchup: Any) -> None:
     schedule = Schedule(every="1s", catchup=catchup, catchup_max=50)
     fired, notes, cursor = settle(schedule, NOW - 20 * YEAR, NOW)
     assert cursor == NOW + 1
@@ -123,7 +123,7 @@ def test_every_tick_is_fired_or_noted_exactly_once(
         assert sorted(covered) == [tick for tick in range(first, NOW + 1, every) if tick < cursor] or every % DAY == 0
 
 
-def test_an_end_ends_it() -> None:
+def test_a_schedule_ends_at_its_end() -> None:
     schedule = Schedule(every="1m", end_at=to_datetime(NOW))
     fired, notes, cursor = settle(schedule, NOW, NOW + 30)
     assert (fired, notes, cursor) == ([NOW], [], None)
@@ -140,7 +140,7 @@ def test_an_end_ends_it() -> None:
         ({"cron": "0 0 30 2 *"}, "day-of-month"),
     ],
 )
-def test_a_schedule_that_makes_no_sense_is_refused_by_its_field(fields: dict[str, Any], field: str) -> None:
+def test_an_invalid_schedule_is_refused_with_its_field(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(Invalid) as caught:
         timetable_of(Schedule(**fields), "", 0, None)
     assert caught.value.field == field

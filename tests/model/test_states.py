@@ -1,4 +1,4 @@
-"""The table of states is whole, closed, and leads every run to an end. Whether the SQL agrees with it is tested on
+"""The table of states is complete and closed, and leads every run to an end. Other tests compare the SQL with it on
 PostgreSQL."""
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ def test_no_state_follows_itself(state: RunState) -> None:
     assert state not in TRANSITIONS[state]
 
 
-def test_only_what_is_ready_runs_and_only_what_ran_or_is_made_of_others_succeeds_or_fails() -> None:
+def test_only_ready_runs_start_and_only_some_states_end_by_themselves() -> None:
     assert sources_of(RunState.RUNNING) == {RunState.READY}
     assert sources_of(RunState.SUCCEEDED) == {RunState.RUNNING, RunState.WAITING}
-    assert sources_of(RunState.FAILED) == {RunState.RUNNING, RunState.WAITING}
+    # A held run fails because its condition has no value.
+    assert sources_of(RunState.FAILED) == {RunState.RUNNING, RunState.WAITING, RunState.HELD}
 
 
 @pytest.mark.parametrize("target", RunState)

@@ -1,9 +1,11 @@
-"""Log lines: one a event, text or JSON, of the level asked for, and never with a secret in them."""
+"""Log lines: one for each event, as text or JSON, filtered by level, without secrets."""
 
 from __future__ import annotations
 
 import io
 import json
+import os
+import socket
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +18,7 @@ from foliot.observability.logs import EventLog, level_of
 from tests.support.fake_clock import FakeClock
 
 RUN = UUID("0190a6f0-0000-7000-8000-000000000001")
-FAILED = RunFailed(RUN, "send_invoice", "error", '{"kind":"ValueError"}')
+FAILED = RunFailed(RUN, "send_invoice", "error", '{"kind":"ValueError"}', queue="mail", attempt=2)
 NASTY = ["two\nlines", "carriage\rreturn", "\x1b[2Jwiped", "nul\0", "lone \ud800 surrogate", "next\x85line"]
 
 
@@ -45,11 +47,16 @@ def test_json_is_one_object_a_line_with_every_field_of_the_event() -> None:
         "at": "2026-03-01T12:00:00Z",
         "level": "warning",
         "part": "worker",
+        "process": f"{socket.gethostname()}:{os.getpid()}",
         "event": "RunFailed",
         "run_id": str(RUN),
         "task": "send_invoice",
         "reason": "error",
         "error": '{"kind":"ValueError"}',
+        "queue": "mail",
+        "attempt": 2,
+        "job": "",
+        "trace_id": "",
     }
 
 
@@ -84,13 +91,16 @@ def test_only_what_is_of_the_level_or_above_is_logged(level: str, logged: list[s
     assert [json.loads(line)["event"] for line in written] == logged
 
 
-def test_batches_are_too_many_for_daily_use() -> None:
+def test_batches_are_logged_at_debug_level_only() -> None:
     assert level_of(RunsClaimed(500)) == "debug"
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_a_database_password_is_never_logged(log_format: str) -> None:
-    message = "cannot connect to postgresql://foliot:hunter2@db.example.com/jobs?password=hunter2 today, ask admin@example.com"
+    message = (
+        "cannot connect to postgresql://foliot:hunter2@db.example.com/jobs?password=hunter2 today, ask "
+        "admin@example.com"
+    )
     for event in (StoreInterrupted("connect", message, 1), ServiceFailed("Reaper", message, 0.5)):
         (line,) = lines(event, log_format=log_format)
         assert "hunter2" not in line
@@ -114,7 +124,7 @@ def test_text_in_other_scripts_stays_readable() -> None:
     assert "übermäßig 仕事" in lines(ServiceFailed("Reaper", "übermäßig 仕事", 0.5), log_format="text")[0]
 
 
-def test_nobody_reading_the_log_is_no_reason_to_stop() -> None:
+def test_a_closed_log_stream_does_not_stop_the_process() -> None:
     assert lines(FAILED, stream=Closed()) == []
     closed = io.StringIO()
     closed.close()

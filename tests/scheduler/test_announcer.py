@@ -1,4 +1,4 @@
-"""Runs that nobody told workers of are found all the same."""
+"""Ready runs are announced to workers even if no hint was sent for them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from foliot.store.store import Store
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.workers import worker_node
 
-# Polls of a worker that no test lives to see.
+# A poll interval longer than any test.
 NEVER_SECONDS = 3600.0
 
 
-async def test_the_queues_of_ready_runs_are_found_by_one_look_each(store: Store, sql: Any) -> None:
-    assert await store.runs.ready_queues(10) == []
+async def test_each_queue_with_ready_runs_is_found_by_one_lookup(store: Store, sql: Any) -> None:
+    assert await store.due_runs.ready_queues(10) == []
     queues = ["a", "b", "b", "c"]
-    await store.runs.insert_runs([NewRun(id=new_id(), task="t", queue=queue) for queue in queues * 50])
-    await store.runs.insert_runs([NewRun(id=new_id(), task="t", queue="later", delay_seconds=60)])
-    assert await store.runs.ready_queues(10) == ["a", "b", "c"]
-    assert await store.runs.ready_queues(2) == ["a", "b"]
+    await store.run_inserts.insert_runs([NewRun(id=new_id(), task="t", queue=queue) for queue in queues * 50])
+    await store.run_inserts.insert_runs([NewRun(id=new_id(), task="t", queue="later", delay_seconds=60)])
+    assert await store.due_runs.ready_queues(10) == ["a", "b", "c"]
+    assert await store.due_runs.ready_queues(2) == ["a", "b"]
 
 
-async def test_a_worker_that_polls_seldom_hears_of_what_was_stored_without_a_word(
+async def test_a_worker_that_polls_rarely_is_woken_for_jobs_stored_without_a_hint(
     store: Store, events: EventBus
 ) -> None:
     app = App()
@@ -46,6 +46,6 @@ async def test_a_worker_that_polls_seldom_hears_of_what_was_stored_without_a_wor
             await asyncio.sleep(0.01)
         await announcer.start()
         with events.expect(RunsClaimed) as claimed:
-            await store.runs.insert_runs([NewRun(id=new_id(), task="quiet", queue="default")])
+            await store.run_inserts.insert_runs([NewRun(id=new_id(), task="quiet", queue="default")])
             await claimed
         await announcer.stop()

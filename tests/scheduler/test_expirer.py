@@ -46,5 +46,5 @@ async def test_a_run_whose_wait_for_a_signal_times_out_becomes_ready(
     await expirer.run_once()
     view = await store.runs.get_run(run_id)
     assert view is not None
-    # The worker that claims it carries out `on_timeout`.
+    # The worker that claims it applies `on_timeout`.
     assert str(view.state) == "ready"

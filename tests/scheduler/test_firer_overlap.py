@@ -1,5 +1,4 @@
-"""What becomes of a tick whose job's run before is still open: the six policies, on the real store and a clock moved by
-hand."""
+"""Ticks whose previous run is still open: the six overlap policies, on the real store with a manual clock."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from foliot.model.run import Cancel, Claim
 from foliot.model.states import RunState
 from foliot.model.workflow import Step, plan
 from foliot.scheduler.shard_keeper import ShardKeeper
-from foliot.store import jobs
+from foliot.store import ticks
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.jobs import make_job
@@ -33,7 +32,7 @@ def clock(fake_clock: FakeClock) -> Clock:
 
 async def end_runs(store: Store) -> int:
     claims = await claim_runs(store, WORKER, {"default": 1000}, ["t"])
-    return await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
+    return await store.outcomes.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
 
 
 async def test_skip_notes_the_run_in_the_way(
@@ -42,7 +41,7 @@ async def test_skip_notes_the_run_in_the_way(
     job = await make_job(store, every="10s")
     for _ in range(3):
         await node.pass_time(10)
-    ticks = await store.jobs.list_ticks(job.id, 10)
+    ticks = await store.ticks.list_ticks(job.id, 10)
     assert [tick.outcome for tick in ticks] == ["overlap", "overlap", "ready"]
     assert {tick.blocked_by for tick in ticks[:2]} == {ticks[2].run_id}
     assert await end_runs(store) == 1
@@ -56,7 +55,7 @@ async def test_a_retrying_run_is_still_open(
     job = await make_job(store, every="10s")
     await node.pass_time(10)
     (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
-    await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 60.0)])
+    await store.outcomes.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 60.0)])
     await node.pass_time(10)
     assert await outcomes(store, job) == ["scheduled", "overlap"]
 
@@ -82,7 +81,7 @@ async def test_buffer_one_keeps_the_first_waiting_and_drops_later_ones(
     assert await outcomes(store, job) == ["succeeded", "ready", "overlap"]
 
 
-async def test_buffer_all_runs_them_one_after_the_other_in_order(
+async def test_buffer_all_runs_ticks_one_after_the_other(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
 ) -> None:
     job = await make_job(store, every="10s", overlap="buffer_all")
@@ -103,17 +102,17 @@ async def start_run(store: Store, worker: UUID = WORKER) -> Claim:
     return claim
 
 
-async def test_buffer_all_keeps_no_more_waiting_than_its_bound(
+async def test_buffer_all_keeps_a_bounded_number_waiting(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "BUFFER_MAX", 2)
+    monkeypatch.setattr(ticks, "BUFFER_MAX", 2)
     job = await make_job(store, every="10s", overlap="buffer_all")
     for _ in range(5):
         await node.pass_time(10)
     assert await outcomes(store, job) == ["ready", "held", "held", "overlap", "overlap"]
 
 
-async def test_cancel_other_asks_the_open_run_to_end_and_starts_after_it(
+async def test_cancel_other_cancels_the_open_run_and_starts_after_it(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
 ) -> None:
     job = await make_job(store, every="10s", overlap="cancel_other")
@@ -124,17 +123,17 @@ async def test_cancel_other_asks_the_open_run_to_end_and_starts_after_it(
     await node.pass_time(10)
     assert await outcomes(store, job) == ["running", "held"]
     asked = (await store.workers.beat(WORKER, [(claim.run_id, claim.token)])).to_end[claim.run_id, claim.token]
-    latest = (await store.jobs.list_ticks(job.id, 1))[0].run_id
+    latest = (await store.ticks.list_ticks(job.id, 1))[0].run_id
     assert asked == Cancel("overlap", f"run {latest} of the next tick takes its place")
-    # The next tick's run takes the place of the one that waits; only one of them is left.
+    # The run of the next tick replaces the waiting one; only one of them remains.
     await node.pass_time(10)
     assert await outcomes(store, job) == ["running", "cancelled", "held"]
-    await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.CANCELLED, "overlap")])
+    await store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.CANCELLED, "overlap")])
     await node.turn()
     assert await outcomes(store, job) == ["cancelled", "cancelled", "ready"]
 
 
-async def test_cancel_other_does_not_wait_for_what_nobody_runs(
+async def test_cancel_other_does_not_wait_for_a_run_without_a_worker(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
 ) -> None:
     job = await make_job(store, every="10s", overlap="cancel_other")
@@ -154,30 +153,32 @@ async def test_terminate_other_starts_at_once_and_fences_the_open_run_off(
     claim = await start_run(store)
     await node.pass_time(10)
     assert await outcomes(store, job) == ["cancelled", "ready"]
-    # Its worker learns of it, and its result is refused.
+    # Its worker is notified, and its result is refused.
     assert (await store.workers.beat(WORKER, [(claim.run_id, claim.token)])).to_end == {
         (claim.run_id, claim.token): None
     }
-    assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) == 0
+    assert await store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) == 0
     assert await outcomes(store, job) == ["cancelled", "ready"]
 
 
 @pytest.mark.parametrize("how", ["retried", "released", "lost"])
-async def test_a_run_that_is_asked_to_end_never_starts_again(
+async def test_a_cancelled_run_never_starts_again(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, how: str
 ) -> None:
     job = await make_job(store, every="1h", overlap="cancel_other")
     await node.pass_time(3600)
     claim = await start_run(store)
-    assert await store.runs.mark_cancelled([claim.run_id], "enough", is_forced=False) == {claim.run_id: WORKER}
+    assert await store.cancellation.mark_cancelled([claim.run_id], "enough", is_forced=False) == {claim.run_id: WORKER}
     match how:
         case "retried":
-            await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 1.0)])
+            await store.outcomes.retry_runs(
+                WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 1.0)]
+            )
         case "released":
-            await store.runs.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)])
+            await store.outcomes.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)])
         case _:
             await store.workers.remove_worker(WORKER)
-            assert (await store.runs.lose_runs(10, 3)).requeued == 1
+            assert (await store.lost_runs.lose_runs(10, 3)).requeued == 1
     await node.turn()
     assert await outcomes(store, job) == ["cancelled"]
     view = await store.runs.get_run(claim.run_id)

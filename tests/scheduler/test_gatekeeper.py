@@ -1,4 +1,4 @@
-"""Limits, pauses and circuits on the real store: who may start, who waits, and that nothing is forgotten."""
+"""Limits, pauses and circuits on the real store: which runs start, which wait, and that none is forgotten."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, NewRun, RunView
 from foliot.model.states import RunState
 from foliot.scheduler.gatekeeper import Gatekeeper
-from foliot.store.gates import PauseKind, QueueLimits
+from foliot.store.pauses import PauseKind
+from foliot.store.queue_limits import QueueLimits
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs
@@ -38,7 +39,7 @@ async def insert(
     store: Store, number: int = 1, *, options: str | None = None, task: str = "t", queue: str = "q", **fields: Any
 ) -> list[UUID]:
     runs = [NewRun(id=new_id(), task=task, queue=queue, options=options, **fields) for _ in range(number)]
-    await store.runs.insert_runs(runs)
+    await store.run_inserts.insert_runs(runs)
     return [run.id for run in runs]
 
 
@@ -49,7 +50,7 @@ async def claim(
 
 
 async def end(store: Store, claims: list[Claim], state: RunState = RunState.SUCCEEDED) -> None:
-    await store.runs.finish_runs(WORKER, [Outcome(one.run_id, one.token, state) for one in claims])
+    await store.outcomes.finish_runs(WORKER, [Outcome(one.run_id, one.token, state) for one in claims])
 
 
 async def view(store: Store, run_id: UUID) -> RunView:
@@ -66,9 +67,7 @@ def rate(key: str, limit: int, seconds: float) -> str:
     return f'{{"rate": {{"key": "{key}", "limit": {limit}, "period_seconds": {seconds}}}}}'
 
 
-async def test_no_more_of_a_key_run_at_once_than_its_limit_and_the_others_follow_in_order(
-    store: Store, gatekeeper: Gatekeeper
-) -> None:
+async def test_concurrency_of_a_key_is_limited_and_others_follow_in_order(store: Store, gatekeeper: Gatekeeper) -> None:
     ids = await insert(store, 5, options=concurrency("tenant", 2))
     other = await insert(store, 3, options=concurrency("other", 1))
     plain = await insert(store)
@@ -88,19 +87,19 @@ async def test_a_retry_gives_its_place_back_and_a_lost_or_released_attempt_keeps
     first, second = await insert(store, 2, options=concurrency("tenant", 1))
     await gatekeeper.run_once()
     (claimed,) = await claim(store)
-    await store.runs.release_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.READY)])
+    await store.outcomes.release_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.READY)])
     await gatekeeper.run_once()
     (claimed,) = await claim(store)
     assert claimed.run_id == first
-    await store.runs.retry_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SCHEDULED, "error", 0.0)])
+    await store.outcomes.retry_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SCHEDULED, "error", 0.0)])
     await gatekeeper.run_once()
     assert [one.run_id for one in await claim(store)] == [second]
-    await store.runs.promote_due_runs(10)
+    await store.due_runs.promote_due_runs(10)
     await gatekeeper.run_once()
     assert (await view(store, first)).state is RunState.HELD
 
 
-async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(
+async def test_at_the_limit_the_new_run_is_dropped_or_the_old_one_cancelled(
     store: Store, gatekeeper: Gatekeeper, sql: Any
 ) -> None:
     for at_limit in ("drop_new", "cancel_old"):
@@ -109,7 +108,7 @@ async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(
         (claimed,) = await claim(store)
         (new,) = await insert(store, options=concurrency(at_limit, 1, at_limit))
         await gatekeeper.run_once()
-        await store.end_cancelled()
+        await store.cancellation.end_cancelled()
         if at_limit == "drop_new":
             assert await sql.fetch("select id, state, reason from foliot.history") == [(new, "cancelled", "limit")]
             assert (await view(store, old)).state is RunState.RUNNING
@@ -125,7 +124,7 @@ async def test_at_the_limit_the_new_is_dropped_or_the_old_is_cancelled(
             assert (await view(store, new)).state is RunState.READY
 
 
-async def test_no_more_of_a_key_start_in_any_period_than_its_rate(
+async def test_starts_of_a_key_in_any_period_are_limited(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
     ids = await insert(store, 7, options=rate("mail", 3, 10))
@@ -154,18 +153,18 @@ async def test_a_run_with_both_limits_passes_both(store: Store, gatekeeper: Gate
         await end(store, claims)
 
 
-async def test_delayed_runs_and_those_of_recurring_jobs_meet_their_limits_too(
+async def test_delayed_and_recurring_runs_are_limited(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
     await insert(store, 3, options=concurrency("tenant", 1), delay_seconds=5.0)
     await fake_clock.advance(5)
-    assert len(await store.runs.promote_due_runs(10)) == 3
+    assert len(await store.due_runs.promote_due_runs(10)) == 3
     assert await claim(store) == []
     await gatekeeper.run_once()
     assert len(await claim(store)) == 1
 
 
-async def test_whoever_comes_new_is_next_in_line_however_much_another_has(store: Store) -> None:
+async def test_a_new_fairness_key_is_next_in_line(store: Store) -> None:
     await insert(store, 1000, options='{"fairness_key": "A"}')
     await end(store, await claim(store, 10))
     (late,) = await insert(store, options='{"fairness_key": "B"}')
@@ -175,7 +174,7 @@ async def test_whoever_comes_new_is_next_in_line_however_much_another_has(store:
     assert 4 <= sum(taken) <= 6, "in turn, not one after the other"
 
 
-async def test_a_key_that_had_much_and_has_nothing_more_is_not_in_debt(store: Store) -> None:
+async def test_a_key_without_waiting_runs_is_not_in_debt(store: Store) -> None:
     await insert(store, 50, options='{"fairness_key": "A"}')
     await end(store, await claim(store, 50))
     await insert(store, 20, options='{"fairness_key": "B"}')
@@ -183,7 +182,7 @@ async def test_a_key_that_had_much_and_has_nothing_more_is_not_in_debt(store: St
     assert again in [one.run_id for one in await claim(store, 2)]
 
 
-async def test_nothing_of_what_is_paused_is_claimed_and_the_rest_is(
+async def test_paused_runs_are_not_claimed_and_others_are(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
     (first,) = await insert(store)
@@ -195,38 +194,38 @@ async def test_nothing_of_what_is_paused_is_claimed_and_the_rest_is(
         ("queue", "elsewhere", {first, other}),
     ]
     for kind, name, expected in cases:
-        await store.gates.put_pause(kind, name, None, "maintenance", "me")
+        await store.pauses.put_pause(kind, name, None, "maintenance", "me")
         claims = await claim(store)
         assert {one.run_id for one in claims} == expected
-        await store.runs.release_runs(WORKER, [Outcome(one.run_id, one.token, RunState.READY) for one in claims])
-        assert await store.gates.delete_pause(kind, name)
-    await store.gates.put_pause("queue", "q", fake_clock.now() + timedelta(seconds=10), "short", None)
+        await store.outcomes.release_runs(WORKER, [Outcome(one.run_id, one.token, RunState.READY) for one in claims])
+        assert await store.pauses.delete_pause(kind, name)
+    await store.pauses.put_pause("queue", "q", fake_clock.now() + timedelta(seconds=10), "short", None)
     assert await claim(store) == []
     await fake_clock.advance(10)
     await gatekeeper.run_once()
-    assert await store.gates.list_pauses() == []
+    assert await store.pauses.list_pauses() == []
     assert {one.run_id for one in await claim(store)} == {first, other}
 
 
-async def test_a_queue_runs_no_more_than_its_limit_however_many_workers_ask(store: Store) -> None:
+async def test_the_limit_of_a_queue_holds_with_many_workers(store: Store) -> None:
     await insert(store, 10)
-    await store.gates.put_queue("q", QueueLimits(max_running=3))
+    await store.queues.put_queue("q", QueueLimits(max_running=3))
     assert await claim(store) == []
     another = new_id()
     await store.workers.register_worker(another, "another", {"q": 5}, ["t"])
-    assert len(await store.runs.claim_limited_runs(WORKER, "q", 2, ["t"])) == 2
-    assert len(await store.runs.claim_limited_runs(another, "q", 5, ["t"])) == 1
-    assert await store.runs.claim_limited_runs(another, "q", 5, ["t"]) == []
+    assert len(await store.claims.claim_limited_runs(WORKER, "q", 2, ["t"])) == 2
+    assert len(await store.claims.claim_limited_runs(another, "q", 5, ["t"])) == 1
+    assert await store.claims.claim_limited_runs(another, "q", 5, ["t"]) == []
 
 
 async def test_a_circuit_opens_after_failures_in_a_row_and_one_probe_decides(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
     circuits = {"t": Circuit(failures=3, seconds=600)}
-    assert await store.gates.record_failures({"t": 2}, circuits) == {"t": False}
-    assert await store.gates.record_successes(["t"], []) == ["t"]
-    assert await store.gates.record_failures({"t": 2}, circuits) == {"t": False}
-    assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
+    assert await store.circuit_breaker.record_failures({"t": 2}, circuits) == {"t": False}
+    assert await store.circuit_breaker.record_successes(["t"], []) == ["t"]
+    assert await store.circuit_breaker.record_failures({"t": 2}, circuits) == {"t": False}
+    assert await store.circuit_breaker.record_failures({"t": 1}, circuits) == {"t": True}
     ids = await insert(store, 5)
     await insert(store, task="u")
     assert [one.task for one in await claim(store)] == ["u"]
@@ -242,37 +241,37 @@ async def test_a_circuit_opens_after_failures_in_a_row_and_one_probe_decides(
         assert probe.run_id in ids
         if verdict == "fails":
             await end(store, [probe], RunState.FAILED)
-            assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
+            assert await store.circuit_breaker.record_failures({"t": 1}, circuits) == {"t": True}
             await gatekeeper.run_once()
             assert await claim(store) == []
         else:
             await end(store, [probe])
-            assert await store.gates.record_successes(["t"], [probe.run_id]) == ["t"]
+            assert await store.circuit_breaker.record_successes(["t"], [probe.run_id]) == ["t"]
     assert len(await claim(store)) == 3
 
 
-async def test_a_success_that_is_not_the_probe_s_does_not_close_an_open_circuit(store: Store) -> None:
-    assert await store.gates.record_failures({"t": 5}, {"t": Circuit(failures=5)}) == {"t": True}
-    assert await store.gates.record_successes(["t"], [new_id()]) == []
+async def test_only_the_success_of_the_probe_closes_an_open_circuit(store: Store) -> None:
+    assert await store.circuit_breaker.record_failures({"t": 5}, {"t": Circuit(failures=5)}) == {"t": True}
+    assert await store.circuit_breaker.record_successes(["t"], [new_id()]) == []
 
 
-async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(
+async def test_a_failed_probe_waits_for_its_retry_like_any_run(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
     circuits = {"t": Circuit(failures=1, seconds=600)}
-    await store.gates.record_failures({"t": 1}, circuits)
+    await store.circuit_breaker.record_failures({"t": 1}, circuits)
     await insert(store)
     assert await claim(store) == []
     await fake_clock.advance(601)
     await store.workers.register_worker(new_id(), "another", {"q": 1}, ["t"])
     await gatekeeper.run_once()
     (probe,) = await claim(store)
-    await store.runs.retry_runs(
+    await store.outcomes.retry_runs(
         WORKER, [Outcome(probe.run_id, probe.token, RunState.SCHEDULED, "error", delay_seconds=1)]
     )
-    assert await store.gates.record_failures({"t": 1}, circuits) == {"t": True}
+    assert await store.circuit_breaker.record_failures({"t": 1}, circuits) == {"t": True}
     await fake_clock.advance(2)
-    await store.runs.promote_due_runs(10)
+    await store.due_runs.promote_due_runs(10)
     await gatekeeper.run_once()
     assert await claim(store) == []
 
@@ -280,27 +279,27 @@ async def test_a_probe_that_fails_waits_for_its_retry_like_any_other(
 async def test_a_probe_of_a_paused_task_waits_for_the_pause_to_end(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
-    await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
+    await store.circuit_breaker.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
     await insert(store)
-    await store.gates.put_pause("task", "t", None, None, None)
+    await store.pauses.put_pause("task", "t", None, None, None)
     await fake_clock.advance(601)
     await store.workers.register_worker(new_id(), "another", {"q": 1}, ["t"])
     await gatekeeper.run_once()
     assert await claim(store) == []
-    await store.gates.delete_pause("task", "t")
+    await store.pauses.delete_pause("task", "t")
     await gatekeeper.run_once()
     assert len(await claim(store)) == 1
 
 
 @pytest.mark.parametrize("why", ["no worker", "paused"])
-async def test_a_probe_is_taken_from_a_queue_that_somebody_serves(
+async def test_a_probe_comes_from_a_queue_with_a_worker(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, why: str
 ) -> None:
-    await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
+    await store.circuit_breaker.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
     await insert(store, queue="elsewhere")
     (served,) = await insert(store)
     if why == "paused":
-        await store.gates.put_pause("queue", "elsewhere", None, None, None)
+        await store.pauses.put_pause("queue", "elsewhere", None, None, None)
     await fake_clock.advance(601)
     await store.workers.register_worker(
         new_id(), "another", {"q": 1} | ({"elsewhere": 1} if why == "paused" else {}), ["t"]

@@ -1,4 +1,4 @@
-"""Runs with a concurrency key and a rate: one that waits for the one keeps nobody from a place under the other."""
+"""Runs with a concurrency key and a rate: a run that waits for one of them blocks nobody under the other."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def limits(
 
 async def insert(store: Store, options: str, number: int = 1) -> list[UUID]:
     runs = [NewRun(id=new_id(), task="t", queue="q", options=options) for _ in range(number)]
-    await store.runs.insert_runs(runs)
+    await store.run_inserts.insert_runs(runs)
     return [run.id for run in runs]
 
 
 async def let_pass(gatekeeper: Gatekeeper) -> None:
-    """All that may pass has passed."""
+    """Runs the gatekeeper until no further run is admitted."""
     for _ in range(1000):
         if await gatekeeper.run_once() > 0:
             break
@@ -61,7 +61,7 @@ async def started(store: Store, gatekeeper: Gatekeeper) -> list[UUID]:
 
 @pytest.mark.parametrize("blocked", [1, 5, MANY])
 @pytest.mark.parametrize("behind", ["another rate", "no rate"])
-async def test_a_run_that_waits_for_its_rate_holds_no_place(
+async def test_a_run_that_waits_for_its_rate_occupies_no_concurrency(
     store: Store, gatekeeper: Gatekeeper, blocked: int, behind: str
 ) -> None:
     (first,) = await insert(store, limits("k", 2, "slow"))
@@ -74,7 +74,7 @@ async def test_a_run_that_waits_for_its_rate_holds_no_place(
 
 @pytest.mark.parametrize("blocked", [1, 5, MANY])
 @pytest.mark.parametrize("behind", ["another key", "no key"])
-async def test_a_run_that_waits_for_a_place_uses_nothing_of_its_rate(
+async def test_a_run_that_waits_for_concurrency_uses_nothing_of_its_rate(
     store: Store, gatekeeper: Gatekeeper, blocked: int, behind: str
 ) -> None:
     (first,) = await insert(store, limits("full", 1, "r", 2))
@@ -85,7 +85,7 @@ async def test_a_run_that_waits_for_a_place_uses_nothing_of_its_rate(
     assert await started(store, gatekeeper) == [], "the rate is used up"
 
 
-async def test_what_waited_for_its_rate_passes_before_what_came_after_it(
+async def test_runs_that_wait_for_a_rate_pass_in_order(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
     slow = await insert(store, limits("k", 1, "slow", 1, 60), 3)
@@ -102,7 +102,7 @@ async def test_what_waited_for_its_rate_passes_before_what_came_after_it(
     assert [run_id for run_id in order if run_id in fast] == fast[:17], "in order among themselves"
 
 
-async def test_more_rates_than_are_looked_at_at_once_starve_nobody(store: Store, gatekeeper: Gatekeeper) -> None:
+async def test_many_rates_starve_no_run(store: Store, gatekeeper: Gatekeeper) -> None:
     for number in range(250):
         (one,) = await insert(store, limits("k", 1000, f"rate {number:03}"))
     assert len(await started(store, gatekeeper)) == 250
@@ -117,10 +117,10 @@ async def test_more_rates_than_are_looked_at_at_once_starve_nobody(store: Store,
     assert found == [one]
 
 
-async def test_limits_hold_and_places_are_used_whatever_comes(
+async def test_limits_hold_and_capacity_is_used_for_random_loads(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
-    """Places and starts never exceed their limits, nothing passes that could not, and nothing waits that could pass."""
+    """Limits are never exceeded, no run passes wrongly, and no run waits that could pass."""
     dice = random.Random(7)
     keys, rates = {"a": 1, "b": 3, "c": 50}, {"x": (2, 10.0), "y": (20, 5.0), "z": (1, 100.0)}
     held: dict[UUID, tuple[str | None, str | None]] = {}
@@ -155,13 +155,14 @@ async def test_limits_hold_and_places_are_used_whatever_comes(
         await fake_clock.advance(dice.choice([0.5, 3.0, 11.0]))
 
 
-async def test_what_is_blocked_is_not_read_again_and_again(store: Store, gatekeeper: Gatekeeper, sql: Any) -> None:
+async def test_blocked_runs_are_not_read_repeatedly(store: Store, gatekeeper: Gatekeeper, sql: Any) -> None:
     await insert(store, limits("k", 5, "slow"), MANY)
     await insert(store, limits("k", 5))
     assert len(await started(store, gatekeeper)) == 2
     await sql.execute("vacuum analyze")
     await sql.execute(
-        "insert into foliot.turns (kind, key, look_at) values ('concurrency', 'k', '-infinity'), ('rate', 'slow', '-infinity')"
+        "insert into foliot.turns (kind, key, look_at) values ('concurrency', 'k', '-infinity'), ('rate', 'slow', "
+        "'-infinity')"
     )
     now = gatekeeper.clock.sql_now()
-    assert await rows_read(sql, "gates", "admit_runs", now, 500, 200, 20, "", "") < 300
+    assert await rows_read(sql, "limits", "admit_runs", now, 500, 200, 20, "", "") < 300

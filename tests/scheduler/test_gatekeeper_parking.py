@@ -1,5 +1,5 @@
-"""Long lines of runs that nobody may start: put aside, so that claims do not step over them, and back when they may go
-on."""
+"""Long lines of runs that cannot start are parked, so that claims do not step over them, and unparked when they can
+start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from foliot.model.outcome import Outcome
 from foliot.model.run import Claim, NewRun
 from foliot.model.states import RunState
 from foliot.scheduler.gatekeeper import PARK_SECONDS, Gatekeeper
-from foliot.store.gates import HEAD, LONG, QueueLimits
+from foliot.store.parked_runs import HEAD, LONG
+from foliot.store.queue_limits import QueueLimits
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs
@@ -38,7 +39,7 @@ async def gatekeeper(store: Store, fake_clock: FakeClock, events: EventBus) -> G
 
 async def insert(store: Store, number: int, task: str, **fields: Any) -> list[UUID]:
     runs = [NewRun(id=new_id(), task=task, queue="q", **fields) for _ in range(number)]
-    await store.runs.insert_runs(runs)
+    await store.run_inserts.insert_runs(runs)
     return [run.id for run in runs]
 
 
@@ -47,7 +48,7 @@ async def claim(store: Store, slots: int = 10) -> list[Claim]:
 
 
 async def turn(gatekeeper: Gatekeeper, fake_clock: FakeClock) -> None:
-    """Until there is nothing left to be moved."""
+    """Runs the gatekeeper until nothing more moves."""
     await fake_clock.advance(PARK_SECONDS)
     while await gatekeeper.run_once() == 0:
         pass
@@ -58,34 +59,34 @@ async def held(sql: Any) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-async def test_the_line_of_a_paused_task_stands_apart_until_it_is_resumed(
+async def test_runs_of_a_paused_task_are_parked_until_it_is_resumed(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
-    await store.gates.put_pause("task", "t", None, None, None)
+    await store.pauses.put_pause("task", "t", None, None, None)
     ids = await insert(store, HEAD + LONG, "t")
     (other,) = await insert(store, 1, "u")
     await turn(gatekeeper, fake_clock)
     assert await held(sql) == {"pause": HEAD + LONG}
     assert [one.run_id for one in await claim(store)] == [other]
-    await store.gates.delete_pause("task", "t")
+    await store.pauses.delete_pause("task", "t")
     await turn(gatekeeper, fake_clock)
     assert await held(sql) == {}
     assert {one.run_id for one in await claim(store, 5)} == set(ids[:5])
 
 
-async def test_a_short_line_stays_where_it_is(
+async def test_a_short_line_is_not_parked(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
-    await store.gates.put_pause("task", "t", None, None, None)
+    await store.pauses.put_pause("task", "t", None, None, None)
     await insert(store, LONG - 1, "t")
     await turn(gatekeeper, fake_clock)
     assert await held(sql) == {}
 
 
-async def test_a_pause_that_ends_by_itself_gives_the_line_back(
+async def test_the_end_of_a_pause_unparks_its_runs(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
-    await store.gates.put_pause("task", "t", fake_clock.now() + timedelta(seconds=60), None, None)
+    await store.pauses.put_pause("task", "t", fake_clock.now() + timedelta(seconds=60), None, None)
     await insert(store, LONG, "t")
     await turn(gatekeeper, fake_clock)
     assert await held(sql) == {"pause": LONG}
@@ -95,7 +96,7 @@ async def test_a_pause_that_ends_by_itself_gives_the_line_back(
     assert await held(sql) == {}
 
 
-async def test_a_task_that_no_worker_knows_does_not_stand_in_the_way_and_waits_for_one_that_does(
+async def test_runs_of_an_unknown_task_are_parked_until_a_worker_knows_it(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
     await insert(store, LONG, "unknown")
@@ -119,10 +120,10 @@ async def test_without_any_worker_everything_stays_ready(
     assert await held(sql) == {}
 
 
-async def test_the_probe_of_an_open_circuit_comes_out_of_the_line_and_its_success_lets_the_others_go(
+async def test_the_probe_of_a_circuit_is_unparked_and_its_success_unparks_the_rest(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
-    await store.gates.record_failures({"t": 5}, {"t": Circuit(failures=5, seconds=2)})
+    await store.circuit_breaker.record_failures({"t": 5}, {"t": Circuit(failures=5, seconds=2)})
     first, *_ = await insert(store, LONG, "t")
     await turn(gatekeeper, fake_clock)
     assert await held(sql) == {"circuit": LONG}
@@ -131,28 +132,28 @@ async def test_the_probe_of_an_open_circuit_comes_out_of_the_line_and_its_succes
     (probe,) = await claim(store)
     assert probe.run_id == first
     assert await held(sql) == {"circuit": LONG - 1}
-    await store.runs.finish_runs(WORKER, [Outcome(probe.run_id, probe.token, RunState.SUCCEEDED)])
-    await store.gates.record_successes(["t"], [probe.run_id])
+    await store.outcomes.finish_runs(WORKER, [Outcome(probe.run_id, probe.token, RunState.SUCCEEDED)])
+    await store.circuit_breaker.record_successes(["t"], [probe.run_id])
     await turn(gatekeeper, fake_clock)
     assert len(await claim(store)) == 10
 
 
-async def test_what_stands_apart_counts_for_the_depth_of_its_queue(
+async def test_parked_runs_count_for_the_depth_of_their_queue(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock
 ) -> None:
-    await store.gates.put_queue("q", QueueLimits(max_depth=LONG + 10))
-    await store.gates.put_pause("task", "t", None, None, None)
+    await store.queues.put_queue("q", QueueLimits(max_depth=LONG + 10))
+    await store.pauses.put_pause("task", "t", None, None, None)
     await insert(store, LONG, "t")
     await turn(gatekeeper, fake_clock)
-    assert await store.gates.full_queues() == frozenset()
+    assert await store.queues.full_queues() == frozenset()
     await insert(store, 10, "u")
-    assert await store.gates.full_queues() == {"q"}
+    assert await store.queues.full_queues() == {"q"}
 
 
-async def test_a_claim_costs_the_same_with_a_long_line_beside_it(
+async def test_a_claim_costs_the_same_with_many_parked_runs(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any
 ) -> None:
-    await store.gates.put_pause("task", "t", None, None, None)
+    await store.pauses.put_pause("task", "t", None, None, None)
     await insert(store, HEAD, "t")
     await turn(gatekeeper, fake_clock)
     await sql.execute("vacuum analyze foliot.runs")

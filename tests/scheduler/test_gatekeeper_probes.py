@@ -1,5 +1,4 @@
-"""The probe of an open circuit: one at a time, and never one that keeps the circuit open because it can't start where
-it stands."""
+"""The probe of an open circuit: one at a time, and never one that keeps the circuit open because it cannot start."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ from foliot.model.states import RunState
 from foliot.scheduler.expirer import Expirer
 from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.scheduler.reaper import Reaper
-from foliot.store.gates import PROBE_SECONDS, QueueLimits
+from foliot.store.circuit_breaker import PROBE_SECONDS
+from foliot.store.queue_limits import QueueLimits
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 from tests.support.runs import claim_runs
@@ -43,7 +43,7 @@ def gatekeeper(store: Store, fake_clock: FakeClock, events: EventBus) -> Gatekee
 
 async def insert(store: Store, queue: str, task: str = "t", **fields: Any) -> UUID:
     run = NewRun(id=new_id(), task=task, queue=queue, **fields)
-    await store.runs.insert_runs([run])
+    await store.run_inserts.insert_runs([run])
     return run.id
 
 
@@ -56,14 +56,14 @@ async def probes(sql: Any) -> list[UUID]:
 
 
 async def succeed(store: Store, claims: list[Claim], worker_id: UUID) -> None:
-    await store.runs.finish_runs(worker_id, [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in claims])
-    assert await store.gates.record_successes(["t"], [one.run_id for one in claims]) == ["t"]
+    await store.outcomes.finish_runs(worker_id, [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in claims])
+    assert await store.circuit_breaker.record_successes(["t"], [one.run_id for one in claims]) == ["t"]
 
 
 @pytest.fixture
 async def probe(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any) -> UUID:
-    """Chosen in the queue `a`, whose run came first; nobody has claimed it. The workers' leases last."""
-    await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
+    """A probe chosen in the queue `a`, whose run came first, and not claimed. The leases of the workers last."""
+    await store.circuit_breaker.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=600)})
     for worker_id, queue in ((FIRST, "a"), (SECOND, "b")):
         await store.workers.register_worker(worker_id, queue, {queue: 10}, ["t", "u"])
     await sql.execute("update foliot.workers set expires_at = expires_at + interval '1 day'")
@@ -77,7 +77,7 @@ async def probe(store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql
 
 
 async def pause_its_queue(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
-    await store.gates.put_pause("queue", "a", None, None, None)
+    await store.pauses.put_pause("queue", "a", None, None, None)
 
 
 async def lose_its_workers(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
@@ -91,7 +91,7 @@ async def drain_its_workers(store: Store, probe: UUID, sql: Any, clock: FakeCloc
 async def fill_its_queue(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
     busy = await insert(store, "a", "u")
     await sql.execute("update foliot.runs set state = 'running', worker_id = $2 where id = $1", busy, FIRST)
-    await store.gates.put_queue("a", QueueLimits(max_running=1))
+    await store.queues.put_queue("a", QueueLimits(max_running=1))
 
 
 async def keep_its_workers_busy(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
@@ -99,19 +99,19 @@ async def keep_its_workers_busy(store: Store, probe: UUID, sql: Any, clock: Fake
 
 
 async def park_it(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
-    """As a node of an older version may, in the moment in which another one chooses it; and nobody serves its queue any
+    """Parks it, as a node of an older version may at the moment of the choice; and no worker serves its queue any
     more."""
     await sql.execute("update foliot.runs set state = 'held', held_by = 'circuit' where id = $1", probe)
     await lose_its_workers(store, probe, sql, clock)
 
 
 async def cancel_it(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
-    await store.runs.mark_cancelled([probe], "not any more", is_forced=False)
+    await store.cancellation.mark_cancelled([probe], "not any more", is_forced=False)
 
 
 async def end_it(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
     await cancel_it(store, probe, sql, clock)
-    assert await store.end_cancelled() == 1
+    assert await store.cancellation.end_cancelled() == 1
 
 
 async def let_it_expire(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
@@ -119,7 +119,7 @@ async def let_it_expire(store: Store, probe: UUID, sql: Any, clock: FakeClock) -
 
 
 async def put_it_off(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
-    """By a job with the same unique key that is due tomorrow."""
+    """Replaces it by a job with the same unique key that is due tomorrow."""
     later = NewRun(
         id=new_id(), task="t", queue="a", unique_key="the probe", on_conflict="replace", delay_seconds=86_400.0
     )
@@ -128,7 +128,7 @@ async def put_it_off(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> N
 
 
 async def put_it_off_elsewhere(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> None:
-    """By the SQL function, which leaves the mark where it is."""
+    """Replaces it by the SQL function, which leaves the mark of the probe."""
     await sql.execute(
         "update foliot.runs set state = 'scheduled', due_at = now() + interval '100 years' where id = $1", probe
     )
@@ -141,11 +141,12 @@ async def delete_it(store: Store, probe: UUID, sql: Any, clock: FakeClock) -> No
 @pytest.mark.parametrize(
     "happens",
     [
-        pause_its_queue, lose_its_workers, drain_its_workers, fill_its_queue, keep_its_workers_busy, park_it, cancel_it, end_it,
+        pause_its_queue, lose_its_workers, drain_its_workers, fill_its_queue, keep_its_workers_busy, park_it,
+        cancel_it, end_it,
         let_it_expire, put_it_off, put_it_off_elsewhere, delete_it,
     ],
 )  # fmt: skip
-async def test_a_probe_that_can_not_start_makes_way_for_one_of_another_queue(
+async def test_a_probe_that_can_not_start_is_replaced_from_another_queue(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any, probe: UUID, happens: Any
 ) -> None:
     await happens(store, probe, sql, fake_clock)
@@ -161,7 +162,7 @@ async def test_a_probe_that_can_not_start_makes_way_for_one_of_another_queue(
     assert len(await claim(store, "b")) == 1, "the circuit is closed"
 
 
-async def test_a_probe_that_nothing_keeps_from_starting_stays(
+async def test_a_probe_that_can_start_is_kept(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any, probe: UUID
 ) -> None:
     for _ in range(3):
@@ -174,7 +175,7 @@ async def test_a_probe_that_nothing_keeps_from_starting_stays(
     assert await probes(sql) == [probe], "one that runs takes as long as it takes"
 
 
-async def test_probes_that_do_not_start_come_from_one_queue_after_the_other(
+async def test_unstarted_probes_rotate_through_the_queues(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any, probe: UUID
 ) -> None:
     await store.workers.register_worker(new_id(), "c", {"c": 1}, ["t"])
@@ -189,29 +190,29 @@ async def test_probes_that_do_not_start_come_from_one_queue_after_the_other(
 
 
 @pytest.mark.parametrize("kind", ["everything", "task"])
-async def test_while_nothing_may_start_the_probe_is_kept_and_goes_on_afterwards(
+async def test_the_probe_survives_a_pause_of_everything(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, sql: Any, probe: UUID, kind: Any
 ) -> None:
     name = "t" if kind == "task" else ""
-    await store.gates.put_pause(kind, name, None, None, None)
+    await store.pauses.put_pause(kind, name, None, None, None)
     await fake_clock.advance(PROBE_SECONDS * 2)
     await gatekeeper.run_once()
     assert await claim(store, "a") == await claim(store, "b") == []
-    await store.gates.delete_pause(kind, name)
+    await store.pauses.delete_pause(kind, name)
     await gatekeeper.run_once()
     (chosen,) = await probes(sql)
     assert [one.run_id for one in [*await claim(store, "a"), *await claim(store, "b")]] == [chosen]
 
 
-async def test_the_only_run_there_is_is_probed_again_when_its_queue_goes_on(
+async def test_the_only_run_is_probed_again_when_its_queue_resumes(
     store: Store, gatekeeper: Gatekeeper, sql: Any, probe: UUID
 ) -> None:
     await sql.execute("delete from foliot.runs where queue = 'b'")
-    await store.gates.put_pause("queue", "a", None, None, None)
+    await store.pauses.put_pause("queue", "a", None, None, None)
     await sql.execute("update foliot.runs set state = 'held', held_by = 'circuit' where id = $1", probe)
     await gatekeeper.run_once()
     assert await claim(store, "a") == []
-    await store.gates.delete_pause("queue", "a")
+    await store.pauses.delete_pause("queue", "a")
     await gatekeeper.run_once()
     assert [one.run_id for one in await claim(store, "a")] == [probe]
 
@@ -228,7 +229,7 @@ async def test_a_probe_whose_worker_died_is_claimed_by_another_one(
     assert [one.run_id for one in [*await claim(store, "a"), *await claim(store, "b")]] == [chosen]
 
 
-async def test_an_expired_probe_is_no_probe_once_it_is_swept_up(
+async def test_an_expired_probe_is_replaced(
     store: Store, gatekeeper: Gatekeeper, fake_clock: FakeClock, events: EventBus, sql: Any, probe: UUID
 ) -> None:
     await fake_clock.advance(120)
@@ -244,9 +245,9 @@ async def test_two_nodes_that_choose_at_the_same_time_choose_one_probe(
     await store.workers.register_worker(FIRST, "w", {"a": 10}, ["t"])
     for _ in range(20):
         await sql.execute("delete from foliot.circuits; delete from foliot.runs")
-        await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=0.001)})
+        await store.circuit_breaker.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=0.001)})
         await fake_clock.advance(0.01)
         for _ in range(3):
             await insert(store, "a")
-        await asyncio.gather(*(store.gates.send_probes() for _ in range(4)))
+        await asyncio.gather(*(store.circuit_breaker.send_probes() for _ in range(4)))
         assert len(await probes(sql)) == 1

@@ -1,5 +1,5 @@
-"""A schedule that this node can't read, because a newer version stored it or its zone is unknown here, holds up no
-other job."""
+"""A schedule that this node can't read, because a newer version stored it or its zone is unknown here, does not block
+other jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("schedule", UNREADABLE.values(), ids=UNREADABLE)
-async def test_the_other_jobs_fire(
+async def test_an_unreadable_schedule_does_not_block_other_jobs(
     store: Store, keeper: ShardKeeper, node: Node, sql: Any, seen: list[Event], schedule: str
 ) -> None:
     good = await make_job(store, every="10s", overlap="allow_all")
@@ -45,7 +45,7 @@ async def test_the_other_jobs_fire(
     (said,) = [event for event in seen if isinstance(event, ScheduleUnreadable)]
     assert said.job_id == bad.id
     assert said.why
-    # Mended, it goes on by itself.
+    # Once corrected, it fires by itself.
     await sql.execute(
         """update foliot.jobs set schedule = '{"every": "10s"}', version = version + 1 where id = $1""", bad.id
     )
@@ -53,7 +53,7 @@ async def test_the_other_jobs_fire(
     assert await sql.fetchval("select count(*) from foliot.runs where job_id = $1", bad.id) == 1
 
 
-async def test_a_job_that_is_read_between_its_firing_and_the_news_of_it_is_in_the_wheel_once(
+async def test_a_job_read_between_its_firing_and_the_reply_is_in_the_wheel_once(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus
 ) -> None:
     job = await make_job(store, every="1s", overlap="allow_all")
@@ -62,7 +62,7 @@ async def test_a_job_that_is_read_between_its_firing_and_the_news_of_it_is_in_th
     assert loader.wheel is not None
     await fake_clock.advance(1)
     ((_, firing),) = loader.wheel.advance(loader.database_now())
-    fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])
+    fired = await store.ticks.fire_ticks(keeper.scheduler_id, keeper.epochs, [firing])
     assert fired.moved == {job.id}
     await loader.run_once()
     loader.follow([firing], fired.moved)

@@ -1,4 +1,4 @@
-"""Housekeeping goes on in small steps, and what fails keeps nothing else from being done."""
+"""Housekeeping works in small steps, and a failed chore does not stop the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foliot.model.ids import new_id
 from foliot.model.run import NewRun
 from foliot.scheduler.gatekeeper import Gatekeeper
 from foliot.scheduler.pruner import Pruner
-from foliot.store.gates import FORGOTTEN
+from foliot.store.limits import FORGOTTEN
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
 
@@ -21,7 +21,8 @@ OLD_STARTS = (
     "insert into foliot.rate_starts select 'k', $2::timestamptz - interval '2 days' from generate_series(1, $1::bigint)"
 )
 OLD_KEYS = """
-insert into foliot.idempotency select 'key ' || n, '', 'null', $2::timestamptz - interval '1 second' from generate_series(1, $1::bigint) n
+insert into foliot.idempotency select 'key ' || n, '', 'null', $2::timestamptz - interval '1 second'
+    from generate_series(1, $1::bigint) n
 """
 
 
@@ -35,17 +36,17 @@ def pruner(store: Store, fake_clock: FakeClock, events: EventBus) -> Pruner:
     return Pruner(store=store, clock=fake_clock, events=events)
 
 
-async def test_old_starts_of_rates_go_in_batches_until_none_is_left(
+async def test_old_starts_of_rates_are_deleted_in_batches(
     store: Store, pruner: Pruner, fake_clock: FakeClock, sql: Any
 ) -> None:
     await sql.execute(OLD_STARTS, FORGOTTEN * 2 + 1, fake_clock.now())
     await sql.execute("insert into foliot.rate_starts values ('k', $1)", fake_clock.now())
-    assert await store.gates.forget_rate_starts() == FORGOTTEN
+    assert await store.limits.forget_rate_starts() == FORGOTTEN
     await pruner.run_once()
     assert await sql.fetchval("select count(*) from foliot.rate_starts") == 1
 
 
-async def test_a_chore_that_fails_is_told_and_the_others_are_done(
+async def test_a_failed_chore_is_reported_and_the_others_are_done(
     pruner: Pruner, fake_clock: FakeClock, sql: Any, seen: list[Event]
 ) -> None:
     await sql.execute(OLD_KEYS, 3, fake_clock.now())
@@ -65,9 +66,9 @@ async def test_a_chore_that_fails_is_told_and_the_others_are_done(
 async def test_limits_are_kept_up_while_probes_fail(
     store: Store, fake_clock: FakeClock, events: EventBus, sql: Any, seen: list[Event]
 ) -> None:
-    await store.gates.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=1)})
+    await store.circuit_breaker.record_failures({"t": 1}, {"t": Circuit(failures=1, seconds=1)})
     await store.workers.register_worker(new_id(), "w", {"q": 1}, ["t"])
-    await store.runs.insert_runs([NewRun(id=new_id(), task="t", queue="q")])
+    await store.run_inserts.insert_runs([NewRun(id=new_id(), task="t", queue="q")])
     await sql.execute(
         "create function foliot.fail() returns trigger language plpgsql as 'begin raise division_by_zero; end'"
     )
@@ -76,7 +77,7 @@ async def test_limits_are_kept_up_while_probes_fail(
     gatekeeper = Gatekeeper(store=store, clock=fake_clock, events=events)
     limited = '{"concurrency": {"key": "k", "limit": 9, "at_limit": "wait"}}'
     for number in range(1, 4):
-        await store.runs.insert_runs([NewRun(id=new_id(), task="u", queue="q", options=limited)])
+        await store.run_inserts.insert_runs([NewRun(id=new_id(), task="u", queue="q", options=limited)])
         await gatekeeper.run_once()
         assert len([event for event in seen if isinstance(event, RunsAdmitted)]) == number
     failed = [event.error for event in seen if isinstance(event, ServiceFailed)]

@@ -1,5 +1,5 @@
-"""What an attempt had shown before its worker died is kept as its output, whole or cut in the middle, whatever becomes
-of its run."""
+"""The output that an attempt had written before its worker died is kept, complete or cut in the middle, whether its run
+is retried or fails."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def config() -> Config:
 
 
 async def shown_and_lost(store: Store, *outputs: bytes) -> list[UUID]:
-    """Runs of a worker that has died, each with what it had shown by then, some of it twice."""
+    """Runs of a dead worker with the output that each had written, some of it twice."""
     runs = [await insert(store) for _ in outputs]
     tokens = {one.run_id: one.token for one in await claim(store, count=len(runs))}
     for run_id, output in zip(runs, outputs, strict=True):
@@ -49,7 +49,7 @@ async def reap(store: Store, config: Config, clock: Clock, events: EventBus, sql
     await reaper.stop()
 
 
-async def test_a_lost_attempt_keeps_what_it_had_shown_when_its_run_goes_on_and_when_it_is_buried(
+async def test_a_lost_attempt_keeps_its_output_whether_its_run_is_retried_or_fails(
     store: Store, sql: Any, config: Config, clock: Clock, events: EventBus
 ) -> None:
     outputs = [b"first", "naïve\n".encode() * 20, b"x" * 3 * PART_MAX_BYTES + b"the end"]
@@ -61,7 +61,7 @@ async def test_a_lost_attempt_keeps_what_it_had_shown_when_its_run_goes_on_and_w
         view = await store.runs.get_run(run_id)
         assert view is not None
         assert view.output == capped(output, LIMIT)
-    # Lost once more, each is buried, with what its second attempt had shown.
+    # Lost again, each run fails, with the output of its second attempt.
     for one in await claim(store, count=len(runs)):
         await store.logs.write_logs(WORKER, [LogPart(one.run_id, one.token, 0, b"second")], [])
     await store.workers.remove_worker(WORKER)
@@ -74,7 +74,7 @@ async def test_a_lost_attempt_keeps_what_it_had_shown_when_its_run_goes_on_and_w
     ]
 
 
-async def test_many_lost_outputs_are_kept_and_those_that_showed_nothing_have_none(
+async def test_many_lost_attempts_keep_their_outputs(
     store: Store, sql: Any, config: Config, clock: Clock, events: EventBus
 ) -> None:
     outputs = [b"" if number % 5 == 0 else b"output %d" % number for number in range(2 * OUTPUTS + 5)]

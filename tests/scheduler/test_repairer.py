@@ -43,7 +43,7 @@ async def test_a_step_that_lost_its_dependency_is_reported_and_released(
         "delete from foliot.dependencies; update foliot.runs set created_at = created_at - interval '1 minute'"
     )
     (step,) = await claim(store)
-    await store.runs.finish_runs(WORKER, [Outcome(step.run_id, step.token, RunState.SUCCEEDED)])
+    await store.outcomes.finish_runs(WORKER, [Outcome(step.run_id, step.token, RunState.SUCCEEDED)])
     await repair(store, events)
     assert [event.kind for event in seen if isinstance(event, StuckFound)] == ["dependent"]
     view = await store.runs.get_run(second.id)

@@ -1,5 +1,4 @@
-"""Cursors follow the rules by which they were found: an edited calendar, other rules of time zones. No tick is lost or
-doubled by it."""
+"""Cursors follow changed rules: an edited calendar, or other rules of time zones. No tick is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ async def test_days_that_a_calendar_skips_get_one_row_each(
     assert job.next_at == datetime(2026, 3, 1, 18, tzinfo=UTC)
     for _ in range(30):
         await node.pass_time(6 * 3600)
-    ticks = (await store.jobs.list_ticks(job.id, 200))[::-1]
+    ticks = (await store.ticks.list_ticks(job.id, 200))[::-1]
     excluded = [
         (tick.tick_at.day, tick.tick_at.hour, tick.until_at and tick.until_at.hour)
         for tick in ticks
@@ -55,7 +54,7 @@ async def test_days_that_a_calendar_skips_get_one_row_each(
     ]
 
 
-async def test_a_calendar_that_is_edited_holds_from_the_next_tick_on(
+async def test_an_edited_calendar_applies_from_the_next_tick_on(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
 ) -> None:
     await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("MON",)))
@@ -81,7 +80,7 @@ async def test_ticks_that_a_calendar_moves_follow_its_edits(
     assert [event for event in seen if isinstance(event, CursorsReplanned)] == [CursorsReplanned(1)]
     await node.pass_time(86_400)
     assert await outcomes(store, job) == ["ready"]
-    # What has fired stays fired, whatever the calendar says later; what was put off already is put off further.
+    # Fired ticks stay fired when the calendar changes, and moved ticks may be moved further.
     other = await make_job(
         store,
         cron="0 9 2 * *",
@@ -94,10 +93,10 @@ async def test_ticks_that_a_calendar_moves_follow_its_edits(
     await node.replanner.run_once()
     assert await next_at(store, job) == datetime(2026, 4, 2, 9, tzinfo=UTC)
     assert await next_at(store, other) == datetime(2026, 3, 4, 9, tzinfo=UTC)
-    assert await store.jobs.stale_jobs(10) == []
+    assert await store.replanning.stale_jobs(10) == []
 
 
-async def test_a_cursor_found_under_other_rules_moves_to_the_same_time_on_the_wall(
+async def test_a_cursor_from_other_rules_moves_to_the_same_local_time(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
 ) -> None:
     await node.replanner.on_start()
@@ -105,15 +104,16 @@ async def test_a_cursor_found_under_other_rules_moves_to_the_same_time_on_the_wa
     daily = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
     often = await make_job(store, cron="*/5 * * * *", timezone="Europe/Berlin", overlap="allow_all")
     assert daily.utc_offset == 3600
-    # As a node would have it to which Berlin is two hours ahead of UTC.
+    # As computed by a node for which Berlin is two hours ahead of UTC.
     await sql.execute(
-        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where id = $1",
+        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where "
+        "id = $1",
         daily.id,
     )
     await sql.execute("update foliot.jobs set utc_offset = 7200 where id = $1", often.id)
     await node.replanner.run_once()
     assert (await next_at(store, daily)) == datetime(2026, 3, 2, 7, tzinfo=UTC)
-    # Its shards were looked through by that node last.
+    # That node was the last to check these shards.
     await sql.execute("update foliot.shards set zones = 'others'")
     await node.replanner.run_once()
     assert await next_at(store, daily) == daily.next_at == datetime(2026, 3, 2, 8, tzinfo=UTC)
@@ -121,16 +121,17 @@ async def test_a_cursor_found_under_other_rules_moves_to_the_same_time_on_the_wa
     assert await sql.fetchval("select array_agg(distinct zones) from foliot.shards") == [rules_fingerprint()]
 
 
-async def test_all_jobs_of_a_node_are_looked_through_some_at_a_time(
+async def test_all_jobs_of_a_node_are_checked_in_batches(
     store: Store, keeper: ShardKeeper, node: Node, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("foliot.scheduler.replanner.LOOKED_THROUGH", 2)
     await node.replanner.on_start()
-    # A page on which there is nothing to look at is not the end.
+    # A page without jobs to check is not the end.
     plain = [await make_job(store, every="1h") for _ in range(5)]
     jobs = [await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin") for _ in range(5)]
     await sql.execute(
-        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where id = any ($1)",
+        "update foliot.jobs set next_at = '2026-03-02 07:00Z', fire_at = '2026-03-02 07:00Z', utc_offset = 7200 where "
+        "id = any ($1)",
         [job.id for job in jobs],
     )
     await node.replanner.run_once()
@@ -139,7 +140,7 @@ async def test_all_jobs_of_a_node_are_looked_through_some_at_a_time(
     assert await sql.fetchval("select array_agg(distinct zones) from foliot.shards") == [rules_fingerprint()]
 
 
-async def test_a_cursor_found_under_other_rules_is_corrected_when_it_comes_up_at_the_latest(
+async def test_a_cursor_from_other_rules_is_corrected_no_later_than_its_tick(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node, sql: Any
 ) -> None:
     early = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin", overlap="allow_all")
@@ -151,13 +152,13 @@ async def test_a_cursor_found_under_other_rules_is_corrected_when_it_comes_up_at
         )
     for _ in range(48):
         await node.pass_time(3600)
-    # The one whose time had passed by then is late, and keeps the name under which it was found.
+    # The tick that has passed in the meantime is late, and keeps the instant under which it was computed.
     for job, hour in ((early, 8), (late, 9)):
-        ticks = [tick.tick_at for tick in await store.jobs.list_ticks(job.id, 10)]
+        ticks = [tick.tick_at for tick in await store.ticks.list_ticks(job.id, 10)]
         assert ticks == [datetime(2026, 3, 3, 8, tzinfo=UTC), datetime(2026, 3, 2, hour, tzinfo=UTC)]
 
 
-async def test_a_job_that_a_calendar_left_no_tick_goes_on_when_it_is_corrected(
+async def test_a_job_without_ticks_under_its_calendar_continues_when_the_calendar_is_corrected(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
 ) -> None:
     await store.calendars.put_calendar("holidays", CalendarDays(weekdays=("SUN",)))
@@ -180,9 +181,10 @@ async def test_other_jobs_follow_new_rules_of_their_zones(
 ) -> None:
     good = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
     bad = await make_job(store, cron="0 9 * * *", timezone="Europe/Berlin")
-    # As another node with other rules found both; and one is in a zone that this node does not know.
+    # As computed by another node with other rules; and one job is in a zone that this node does not know.
     await sql.execute(
-        "update foliot.jobs set next_at = next_at - interval '1 hour', fire_at = fire_at - interval '1 hour', utc_offset = 7200"
+        "update foliot.jobs set next_at = next_at - interval '1 hour', fire_at = fire_at - interval '1 hour', "
+        "utc_offset = 7200"
     )
     await sql.execute(
         """update foliot.jobs set schedule = schedule || '{"timezone": "Europe/Atlantis"}' where id = $1""", bad.id

@@ -64,7 +64,7 @@ async def test_a_pause_that_ends_by_itself_does_not_end_the_next_one(
     assert (await current(store, job.id)).paused_reason == "until further notice"
 
 
-async def test_a_pause_that_is_prolonged_as_it_ends_goes_on(
+async def test_a_pause_extended_as_it_ends_continues(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, events: EventBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await make_job(store, every="10s")
@@ -91,7 +91,7 @@ async def test_a_pause_with_an_end_ends_by_itself(
     assert await outcomes(store, job) == ["paused", "ready", "ready"]
 
 
-async def test_a_pause_stops_firing_and_its_ticks_are_summed_up(
+async def test_a_pause_stops_firing_and_its_ticks_become_one_note(
     store: Store, fake_clock: FakeClock, keeper: ShardKeeper, node: Node
 ) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
@@ -102,7 +102,7 @@ async def test_a_pause_stops_firing_and_its_ticks_are_summed_up(
     assert paused is not None
     assert await store.jobs.resume_job(*resumed(paused, fake_clock.now()))
     await node.pass_time(10)
-    last, first = await store.jobs.list_ticks(job.id, 10)
+    last, first = await store.ticks.list_ticks(job.id, 10)
     assert last.outcome == "ready"
     assert (first.outcome, first.tick_at) == ("paused", job.next_at)
     assert first.until_at == fake_clock.now().replace(second=30)

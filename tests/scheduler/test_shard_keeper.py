@@ -1,4 +1,4 @@
-"""Shards have one owner at a time, are shared out fairly, and change hands when their owner goes."""
+"""Shards have one owner at a time, are distributed evenly, and change hands when their owner disappears."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def owners(sql: Any) -> int:
     return int(await sql.fetchval("select count(*) from foliot.shards where owner_id is not null"))
 
 
-async def test_shards_are_shared_out_fairly_as_nodes_come_and_go(
+async def test_shards_are_distributed_evenly_as_nodes_come_and_go(
     store: Store, config: Config, events: EventBus, fake_clock: FakeClock, sql: Any
 ) -> None:
     first, second, third = (node(store, config, events) for _ in range(3))
@@ -65,7 +65,7 @@ async def test_a_clean_stop_frees_everything_at_once(store: Store, config: Confi
     assert len(second.epochs) == 100
 
 
-async def test_a_silent_node_is_fenced_off_when_its_lease_is_over(
+async def test_a_silent_node_is_fenced_when_its_lease_expires(
     store: Store, config: Config, events: EventBus, fake_clock: FakeClock
 ) -> None:
     silent, other = node(store, config, events), node(store, config, events)
@@ -79,12 +79,12 @@ async def test_a_silent_node_is_fenced_off_when_its_lease_is_over(
     await settle(other)
     assert len(other.epochs) == 100
     assert all(other.epochs[shard] == epoch + 1 for shard, epoch in before.items())
-    # It wakes up, and learns that it owns nothing; then it gets its fair share again, under new epochs.
+    # The node wakes up and learns that it owns nothing. Then it gets its fair share again, under new epochs.
     await silent.run_once()
     assert not set(silent.epochs.items()) & set(before.items())
 
 
-async def test_nodes_that_are_long_gone_are_forgotten(
+async def test_long_dead_nodes_are_deleted(
     store: Store, config: Config, events: EventBus, fake_clock: FakeClock, sql: Any
 ) -> None:
     await settle(node(store, config, events))
@@ -95,7 +95,7 @@ async def test_nodes_that_are_long_gone_are_forgotten(
     assert await sql.fetchval("select array_agg(id) from foliot.schedulers") == [alive.scheduler_id]
 
 
-async def test_a_node_looks_again_when_the_lease_of_a_silent_one_ends(
+async def test_a_node_checks_again_when_the_lease_of_a_silent_one_ends(
     store: Store, config: Config, events: EventBus, fake_clock: FakeClock
 ) -> None:
     silent, other = node(store, config, events), node(store, config, events)
@@ -108,13 +108,13 @@ async def test_a_node_looks_again_when_the_lease_of_a_silent_one_ends(
     assert len(other.epochs) == 100
 
 
-async def test_what_a_dead_node_leaves_does_not_wait_for_the_lease_of_one_that_died_after_it(
+async def test_shards_of_a_dead_node_do_not_wait_for_one_that_died_later(
     store: Store, config: Config, events: EventBus, fake_clock: FakeClock
 ) -> None:
     first, second, *others = (node(store, config, events) for _ in range(4))
     await settle(first, second, *others)
     await fake_clock.advance(5)
-    # The first one is dead since; the second dies now, and its lease ends at 14.
+    # The first node died earlier; the second dies now, and its lease ends at 14.
     await settle(second, *others)
     await fake_clock.advance(4)
     assert max(await settle(*others)) < 37

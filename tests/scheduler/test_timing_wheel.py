@@ -15,9 +15,7 @@ REACH = 1 << (BITS * LEVELS)
     delays=st.lists(st.one_of(st.integers(-10, 600), st.integers(0, 200_000), st.integers(0, 2 * REACH)), max_size=60),
     steps=st.lists(st.one_of(st.integers(1, 700), st.integers(1, 300_000), st.integers(1, REACH)), max_size=40),
 )
-def test_everything_comes_out_once_in_order_at_its_time_and_not_before(
-    start: int, delays: list[int], steps: list[int]
-) -> None:
+def test_entries_come_out_once_in_order_and_not_early(start: int, delays: list[int], steps: list[int]) -> None:
     wheel: TimingWheel[int] = TimingWheel(start)
     for number, delay in enumerate(delays):
         wheel.add(start + delay, number)
@@ -37,7 +35,7 @@ def test_everything_comes_out_once_in_order_at_its_time_and_not_before(
 
 
 @given(st.integers(0, 2**40), st.lists(st.integers(1, 2 * REACH), min_size=1, max_size=30))
-def test_the_next_stop_is_never_later_than_what_is_due_next(start: int, delays: list[int]) -> None:
+def test_the_next_stop_is_never_after_the_next_entry(start: int, delays: list[int]) -> None:
     wheel: TimingWheel[int] = TimingWheel(start)
     for delay in delays:
         wheel.add(start + delay, delay)

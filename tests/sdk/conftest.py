@@ -20,7 +20,7 @@ from tests.support.waiting import until
 
 
 class Quiet(uvicorn.Server):
-    """Leaves the signals of the test run alone."""
+    """Leaves the signal handlers of the test run alone."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -12,7 +12,8 @@ import pytest
 import foliot
 from foliot.errors import ApplicationError, Invalid
 from foliot.model.run import RunOptions
-from foliot.sdk.app import DEFAULT_QUEUE, App, load_app
+from foliot.sdk.app import DEFAULT_QUEUE, App
+from foliot.sdk.app_loading import load_app
 
 WriteModule = Callable[[str, str], None]
 
@@ -24,7 +25,7 @@ def app() -> App:
 
 @pytest.fixture
 def write_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteModule]:
-    """Writes a module into the working directory; whatever it loads is forgotten afterwards."""
+    """Writes a module into the working directory, and unloads its imports afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -52,7 +53,7 @@ def test_a_bare_decorator_registers_a_function_under_its_own_name(app: App) -> N
     assert (send_invoice.queue, send_invoice.options) == (DEFAULT_QUEUE, RunOptions())
 
 
-def test_a_decorator_with_arguments_says_how_its_runs_are_executed(app: App) -> None:
+def test_a_decorator_sets_the_options_of_its_runs(app: App) -> None:
     backoff = foliot.Backoff(kind="fixed", base_seconds=1)
 
     @app.task(name="billing.invoice:send", queue="mail", retries=5, timeout=30, backoff=backoff)
@@ -65,24 +66,24 @@ def test_a_decorator_with_arguments_says_how_its_runs_are_executed(app: App) -> 
     )
 
 
-def test_failures_worth_another_attempt_are_named_by_class_by_name_or_by_exit_code(app: App) -> None:
+def test_retried_failures_are_given_by_class_name_or_exit_code(app: App) -> None:
     task = app.task(retry_on=[ConnectionError, "HTTPError", 75], never_on=[foliot.FoliotError], max_snoozes=7)(greet)
     assert task.options.retry_on == ("builtins.ConnectionError", "HTTPError", 75)
     assert task.options.never_on == ("foliot.errors.FoliotError",)
     assert task.options.max_snoozes == 7
 
 
-def test_a_decorator_with_no_arguments_in_its_parentheses_is_the_bare_one(app: App) -> None:
+def test_a_decorator_with_empty_parentheses_works(app: App) -> None:
     assert app.task()(greet) is app.tasks["greet"]
 
 
-def test_a_task_can_still_be_called_here_and_now(app: App) -> None:
+def test_a_task_can_be_called_as_a_function(app: App) -> None:
     task = app.task(greet)
     assert task() == "hello world"
     assert task(name="you") == "hello you"
 
 
-async def test_async_functions_are_told_from_plain_ones(app: App) -> None:
+async def test_async_functions_are_recognized(app: App) -> None:
     async def fetch() -> int:
         return 1
 
@@ -93,7 +94,7 @@ async def test_async_functions_are_told_from_plain_ones(app: App) -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "a.b:c-d_e", "0", "_", "x" * 200])
-def test_names_of_letters_digits_and_a_few_marks_are_taken(app: App, name: str) -> None:
+def test_names_of_letters_digits_and_some_punctuation_are_accepted(app: App, name: str) -> None:
     app.task(name=name, queue=name)(greet)
     assert app.tasks[name].queue == name
 
@@ -108,7 +109,7 @@ def test_other_names_are_refused(app: App, what: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["greet", "shell", "simulate"])
-def test_a_name_can_be_given_once_and_not_that_of_a_built_in_task(app: App, name: str) -> None:
+def test_duplicate_names_and_names_of_built_in_tasks_are_refused(app: App, name: str) -> None:
     first = app.task(greet)
     with pytest.raises(Invalid, match=f"a task named '{name}' already exists"):
         app.task(name=name)(lambda: None)
@@ -129,7 +130,7 @@ def test_a_name_can_be_given_once_and_not_that_of_a_built_in_task(app: App, name
         ({"max_snoozes": -1}, "max_snoozes"),
     ],
 )
-def test_options_out_of_range_are_refused_where_they_are_written(app: App, option: dict[str, Any], named: str) -> None:
+def test_options_out_of_range_are_refused_at_the_decorator(app: App, option: dict[str, Any], named: str) -> None:
     with pytest.raises(Invalid, match=f"greet.*{named}"):
         app.task(**option)(greet)
     assert app.tasks == {}
@@ -140,7 +141,7 @@ def test_an_app_is_found_by_module_and_attribute(write_module: WriteModule) -> N
     assert list(load_app("shop.tasks:here").tasks) == ["pack"]
 
 
-def test_the_attribute_is_app_when_none_is_named(write_module: WriteModule) -> None:
+def test_the_default_attribute_is_app(write_module: WriteModule) -> None:
     write_module("shop_a", "import foliot\napp = foliot.App()")
     assert isinstance(load_app("shop_a"), App)
 
@@ -161,7 +162,7 @@ def test_the_attribute_is_app_when_none_is_named(write_module: WriteModule) -> N
         ("shop_b.py:app", "there is no module 'shop_b.py'"),
     ],
 )
-def test_a_reference_to_no_app_is_refused_with_what_was_found_instead(
+def test_an_invalid_reference_is_refused_with_what_was_found(
     write_module: WriteModule, reference: str, complaint: str
 ) -> None:
     write_module("shop_b", "from foliot import App\nnumber = 17")
@@ -171,7 +172,25 @@ def test_a_reference_to_no_app_is_refused_with_what_was_found_instead(
     assert complaint in refused.value.detail
 
 
-def test_an_error_inside_the_module_is_shown_as_it_is(write_module: WriteModule) -> None:
-    write_module("shop_c", "import library_that_is_not_installed")
-    with pytest.raises(ModuleNotFoundError, match="library_that_is_not_installed"):
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("import library_that_is_not_installed", "No module named 'library_that_is_not_installed'"),
+        (
+            "import foliot\napp = foliot.App()\n@app.task(retires=1)\ndef pack(): ...",
+            "no option 'retires', did you mean 'retries'",
+        ),
+        ("def pack(:", "SyntaxError"),
+    ],
+)
+def test_an_error_in_the_module_is_shown_from_its_frame_on(
+    write_module: WriteModule, content: str, complaint: str
+) -> None:
+    write_module("shop_c", content)
+    with pytest.raises(ApplicationError) as refused:
         load_app("shop_c:app")
+    first, _, rest = refused.value.detail.partition("\n")
+    assert first == "'shop_c:app': the module can't be imported"
+    assert complaint in rest
+    assert "shop_c.py" in rest
+    assert "importlib" not in rest

@@ -1,4 +1,4 @@
-"""The client against servers that behave badly; against a good one it is tried by the commands that use it."""
+"""The client against misbehaving servers. Tests of the commands use it against a real one."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from foliot.triggers.cron_fields import CronError
 
 
 class Scripted(HTTPServer):
-    """Gives the answers of a script, one a request, the last one for ever; None: it hangs up. Keeps what it was
-    asked."""
+    """Gives the responses of a script, one for each request, and repeats the last one. None closes the connection.
+    Records the requests."""
 
     def __init__(self, *script: tuple[int, bytes] | None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -106,7 +106,7 @@ def problem(status: int, code: str, **fields: str) -> tuple[int, bytes]:
         (problem(500, "internal"), FoliotError),
     ],
 )
-def test_problems_become_the_errors_that_they_were(answer: tuple[int, bytes], kind: type[FoliotError]) -> None:
+def test_problem_documents_become_the_original_errors(answer: tuple[int, bytes], kind: type[FoliotError]) -> None:
     with serving(answer) as server, Client(server.url) as client, pytest.raises(FoliotError) as raised:
         client.get_job("x")
     assert type(raised.value) is kind
@@ -122,7 +122,7 @@ def test_problems_become_the_errors_that_they_were(answer: tuple[int, bytes], ki
         (problem(403, "forbidden"), Forbidden, "set FOLIOT_TOKEN to a token with a sufficient role"),
     ],
 )
-async def test_who_may_not_is_told_what_to_do(answer: tuple[int, bytes], kind: type[FoliotError], advice: str) -> None:
+async def test_a_refused_caller_gets_advice(answer: tuple[int, bytes], kind: type[FoliotError], advice: str) -> None:
     with serving(answer) as server:
         with Client(server.url) as client, pytest.raises(kind, match=f"^said: .*; {advice}$"):
             client.get_job("x")
@@ -132,7 +132,7 @@ async def test_who_may_not_is_told_what_to_do(answer: tuple[int, bytes], kind: t
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("7", 7), ("", 1), ("Wed, 21 Oct 2026 07:28:00 GMT", 1)])
-async def test_a_busy_server_says_when_to_come_back(said: str, seconds: int) -> None:
+async def test_a_busy_server_sends_retry_after(said: str, seconds: int) -> None:
     with serving(problem(429, "queue_full")) as server:
         server.headers = {"Retry-After": said}
         with Client(server.url) as client, pytest.raises(Busy) as raised:
@@ -143,7 +143,7 @@ async def test_a_busy_server_says_when_to_come_back(said: str, seconds: int) -> 
     assert raised.value.retry_after == raised_there.value.retry_after == seconds
 
 
-async def test_a_busy_server_is_asked_again_by_whoever_waits() -> None:
+async def test_waiting_retries_a_busy_server() -> None:
     ended = (200, b'{"id": "x", "status": "completed"}')
     with serving(problem(429, "rate_limited"), ended) as server, Client(server.url) as client:
         assert client.wait_for_job("x", timeout=30).document["status"] == "completed"
@@ -152,7 +152,7 @@ async def test_a_busy_server_is_asked_again_by_whoever_waits() -> None:
             assert (await other.wait_for_job("x", timeout=30)).document["status"] == "completed"
 
 
-async def test_the_namespace_is_sent_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_configured_namespace_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving((200, b"{}")) as server:
         with Client(server.url, namespace="team-a") as client, Client(server.url) as plain:
             client.get_job("x")
@@ -186,13 +186,13 @@ async def test_the_namespace_is_sent_where_there_is_one(monkeypatch: pytest.Monk
         ((200, b"[" * 100_000), "a response that is not a JSON object"),
     ],
 )
-def test_another_program_at_the_address_is_not_taken_for_foliot(answer: tuple[int, bytes], words: str) -> None:
+def test_another_server_at_the_address_is_not_mistaken_for_foliot(answer: tuple[int, bytes], words: str) -> None:
     with serving(answer) as server, Client(server.url) as client, pytest.raises(FoliotError) as raised:
         client.get_job("x")
     assert raised.value.detail == f"{server.url} sent {words}, unlike a Foliot server; check FOLIOT_URL"
 
 
-def test_a_list_that_is_none_is_not_taken_for_one() -> None:
+def test_a_malformed_list_is_an_error() -> None:
     with (
         serving((200, b"{}")) as server,
         Client(server.url) as client,
@@ -201,7 +201,7 @@ def test_a_list_that_is_none_is_not_taken_for_one() -> None:
         client.list_jobs()
 
 
-def test_a_field_that_is_missing_is_the_fault_of_the_server() -> None:
+def test_a_missing_field_is_reported_as_an_error_of_the_server() -> None:
     with serving((200, b'{"items": [{"a": 1}]}')) as server, Client(server.url) as client:
         (item,) = client.list_ticks("x", limit=1).document["items"]
     assert item["a"] == 1
@@ -222,7 +222,9 @@ def test_a_list_keeps_every_digit_of_every_page() -> None:
 
 
 @pytest.mark.parametrize(("is_change", "is_doubtful"), [(True, True), (False, False)])
-def test_a_connection_that_breaks_off_says_whether_it_may_have_been_done(is_change: bool, is_doubtful: bool) -> None:
+def test_the_error_of_a_broken_connection_says_whether_the_request_may_have_succeeded(
+    is_change: bool, is_doubtful: bool
+) -> None:
     with serving(None) as server, Client(server.url) as client, pytest.raises(Unreachable) as raised:
         client.trigger_job("x") if is_change else client.get_job("x")
     assert raised.value.is_doubtful is is_doubtful
@@ -230,7 +232,7 @@ def test_a_connection_that_breaks_off_says_whether_it_may_have_been_done(is_chan
     assert ("may have been processed" in raised.value.detail) is is_doubtful
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_long() -> None:
+def test_a_silent_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with Client(url, answer_seconds=0.1) as client, pytest.raises(Unreachable) as raised:
@@ -238,7 +240,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_long() -> None:
     assert raised.value.detail == f"{url} did not answer within 0.1 s; the request may have been processed"
 
 
-def test_a_token_is_sent_with_every_request_and_none_when_there_is_none() -> None:
+def test_a_configured_token_is_sent_with_every_request() -> None:
     with serving((200, b"{}")) as server:
         with Client(server.url, token="s3cret") as client:
             client.get_job("x")
@@ -252,7 +254,7 @@ def test_a_token_is_sent_with_every_request_and_none_when_there_is_none() -> Non
     ]
 
 
-def test_the_environment_says_where_and_who(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_address_and_token_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving((200, b"{}")) as server:
         monkeypatch.setenv("FOLIOT_URL", f"{server.url}/behind/a/proxy/")
         monkeypatch.setenv("FOLIOT_TOKEN", "t")
@@ -262,7 +264,7 @@ def test_the_environment_says_where_and_who(monkeypatch: pytest.MonkeyPatch) -> 
     assert (path, headers["authorization"]) == ("/behind/a/proxy/v1/jobs/a%20b", "Bearer t")
 
 
-def test_a_proxy_for_the_outside_world_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_to_this_machine_bypass_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving((200, b"{}")) as server:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
             monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -285,7 +287,7 @@ def test_a_password_in_the_address_is_not_shown() -> None:
     assert "hunter2" not in refused.value.detail
 
 
-def test_waiting_outlives_a_server_that_is_away() -> None:
+def test_waiting_survives_an_absent_server() -> None:
     away, running, ended = (
         problem(503, "store_unavailable"),
         (200, b'{"status": "running"}'),
@@ -296,7 +298,7 @@ def test_waiting_outlives_a_server_that_is_away() -> None:
     assert len(server.asked) == 5
 
 
-def test_waiting_for_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sdk_client, "PATIENCE_SECONDS", 0.2)
     with (
         serving(problem(503, "store_unavailable")) as server,
@@ -307,7 +309,7 @@ def test_waiting_for_a_server_has_an_end(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(server.asked) > 1
 
 
-def test_waiting_for_a_job_that_is_not_there_ends_at_once() -> None:
+def test_waiting_for_an_unknown_job_fails_at_once() -> None:
     with serving(problem(404, "not_found")) as server, Client(server.url) as client, pytest.raises(NotFound):
         client.wait_for_job("x")
     assert len(server.asked) == 1
@@ -317,7 +319,7 @@ CREATED = (201, b'{"id": "7", "created": true}')
 
 
 @pytest.mark.parametrize("lost", [None, problem(503, "store_unavailable")])
-async def test_a_request_with_a_key_is_repeated_when_its_answer_got_lost(
+async def test_a_request_with_an_idempotency_key_is_repeated_after_a_lost_answer(
     monkeypatch: pytest.MonkeyPatch, lost: tuple[int, bytes] | None
 ) -> None:
     monkeypatch.setattr(http_protocol, "REPEAT_PAUSES", (0.0, 0.0))
@@ -333,7 +335,7 @@ async def test_a_request_with_a_key_is_repeated_when_its_answer_got_lost(
     assert len(server.asked) == 3
 
 
-async def test_a_request_without_a_key_is_not() -> None:
+async def test_a_request_without_an_idempotency_key_is_not_repeated() -> None:
     with serving(None, CREATED) as server, Client(server.url) as client, pytest.raises(Unreachable):
         client.create_job({"task": "t"})
     assert len(server.asked) == 1

@@ -1,5 +1,4 @@
-"""`foliot.connect`: the same code over HTTP and straight at the direct_client, from plain code and from async code, run by a
-real worker."""
+"""`foliot.connect`: the same code works over HTTP and straight to the database, sync and async, with a real worker."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ async def plainly(work: Callable[[], T]) -> T:
 
 
 @pytest.mark.usefixtures("working")
-async def test_plain_code_submits_waits_and_reads(connection: foliot.Connection) -> None:
+async def test_sync_code_submits_waits_and_reads(connection: foliot.Connection) -> None:
     def program() -> list[Any]:
         one = connection.submit("add", {"a": 1, "b": 2}, queue="default", priority=3)
         soon = connection.submit_at("add", timedelta(seconds=0.01), {"a": 2})
@@ -101,7 +100,7 @@ async def test_async_code_does_the_same(connection: foliot.Connection) -> None:
         assert await connection.wait_async(one.id) == await connection.status_async(one.id) == "completed"
 
 
-async def test_a_job_is_cancelled_and_what_is_not_there_is_not_found(connection: foliot.Connection) -> None:
+async def test_a_job_is_cancelled_and_an_unknown_one_is_not_found(connection: foliot.Connection) -> None:
     first, second = await plainly(lambda: connection.submit_many("add", [{"a": 1}, {"a": 2}], name="to be cancelled"))
     assert await plainly(lambda: connection.cancel(first.id, "not needed")) == "cancelled"
     assert await connection.cancel_async(second.id) == "cancelled"
@@ -113,7 +112,7 @@ async def test_a_job_is_cancelled_and_what_is_not_there_is_not_found(connection:
             await connection.cancel_async(reference)
 
 
-async def test_a_wait_has_an_end(connection: foliot.Connection) -> None:
+async def test_waiting_times_out(connection: foliot.Connection) -> None:
     job = await connection.submit_at_async("add", TOMORROW, {"a": 1})
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.1 s"):
         await plainly(lambda: connection.wait(job.id, timeout=0.1))
@@ -122,9 +121,7 @@ async def test_a_wait_has_an_end(connection: foliot.Connection) -> None:
     assert await connection.status_async(job.id) == "scheduled"
 
 
-async def test_what_makes_no_sense_is_refused_by_both_and_nothing_is_stored(
-    connection: foliot.Connection, sql: Any
-) -> None:
+async def test_both_refuse_invalid_jobs_and_store_nothing(connection: foliot.Connection, sql: Any) -> None:
     with pytest.raises(UnknownTask, match="no worker"):
         await connection.submit_async("nope")
     with pytest.raises(Invalid, match="priority"):
@@ -147,7 +144,9 @@ async def test_what_makes_no_sense_is_refused_by_both_and_nothing_is_stored(
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
 
-async def test_a_job_in_the_callers_own_transaction(connection: foliot.Connection, database_url: str, sql: Any) -> None:
+async def test_a_job_is_submitted_in_the_transaction_of_the_caller(
+    connection: foliot.Connection, database_url: str, sql: Any
+) -> None:
     async with sql.transaction():
         kept = await connection.submit_in_async(sql, "add", {"a": 1}, priority=2)
     assert await kept.status_async() == "pending"
@@ -162,7 +161,7 @@ async def test_a_job_in_the_callers_own_transaction(connection: foliot.Connectio
         await connection.status_async(await plainly(program))
 
 
-async def test_what_only_a_server_can_do_is_said(
+async def test_operations_that_need_a_server_are_refused_with_a_reason(
     straight: foliot.Connection, server_url: str, database_url: str
 ) -> None:
     with pytest.raises(
@@ -181,7 +180,7 @@ async def test_what_only_a_server_can_do_is_said(
         ]
 
 
-async def test_a_database_that_can_not_be_used_is_said_to_be(
+async def test_an_unusable_database_is_reported(
     postgres: PostgresServer, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(direct_client, "Config", lambda **_: Config(database_retry_seconds=0.1))
@@ -206,7 +205,7 @@ async def test_a_closed_connection_opens_again_and_leaves_no_thread(straight: fo
 @pytest.mark.usefixtures("app")
 async def test_an_app_can_submit_straight_to_the_database(database_url: str, sql: Any) -> None:
     direct = foliot.App(url=database_url)
-    direct.task(name="add")(print)
+    direct.task(name="add")(lambda a: a)
     await direct.tasks["add"].submit_many_async([{"a": 1}, {"a": 2}])
     await plainly(direct.close)
     assert await sql.fetchval("select count(*) from foliot.runs") == 2
@@ -220,7 +219,7 @@ def test_an_address_of_another_kind_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("app")
-async def test_the_environment_says_where(monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
+async def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, database_url: str) -> None:
     monkeypatch.setenv("FOLIOT_URL", database_url)
     async with foliot.connect() as connection:
         assert await connection.status_async((await connection.submit_async("add", {"a": 1})).id) == "pending"

@@ -1,4 +1,4 @@
-"""`JobDefinition`, `JobScheduler` and `add_job`: another face of the same API."""
+"""`JobDefinition`, `JobScheduler` and `add_job`: an alternative interface to the same API."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ KNOWN = [
 @pytest.mark.parametrize(
     "schedule", ["", "every day", "61 * * * *", "* * * *", "0 0 31 2 *", "2026-13-01T00:00:00Z", "@reboot", *REFUSED]
 )
-def test_what_is_no_schedule_is_refused_before_anybody_is_asked(schedule: str) -> None:
+def test_an_invalid_schedule_is_refused_without_a_request(schedule: str) -> None:
     scheduler = foliot.JobScheduler("http://127.0.0.1:1")
     assert not scheduler.validate_cron(schedule)
     with pytest.raises(foliot.InvalidScheduleError, match="schedule: ") as refused:
@@ -109,11 +109,11 @@ def test_what_is_no_schedule_is_refused_before_anybody_is_asked(schedule: str) -
 @pytest.mark.parametrize(
     "schedule", ["*/5 * * * *", "@daily", "0 0 9 * * MON-FRI", "2026-12-31T23:59:59Z", "2026-12-31 23:59", *KNOWN]
 )
-def test_what_is_a_schedule_is_known(schedule: str) -> None:
+def test_every_form_of_schedule_is_recognized(schedule: str) -> None:
     assert foliot.JobScheduler().validate_cron(schedule)
 
 
-async def test_a_schedule_with_a_zone_or_a_period_becomes_the_fields_that_say_so(
+async def test_a_zone_or_period_in_a_schedule_becomes_a_field(
     scheduler: foliot.JobScheduler,
 ) -> None:
     for schedule, cron, every, zone in (
@@ -132,7 +132,7 @@ def test_a_time_without_an_offset_is_in_the_zone_of_this_machine() -> None:
 
 
 @pytest.mark.parametrize("time", [datetime(2100, 1, 1, tzinfo=UTC), "2100-01-01T00:00:00Z"], ids=["datetime", "text"])
-async def test_add_job_at_an_instant(scheduler: foliot.JobScheduler, store: Store, time: datetime | str) -> None:
+async def test_add_job_accepts_an_instant(scheduler: foliot.JobScheduler, store: Store, time: datetime | str) -> None:
     handle = await asyncio.to_thread(foliot.add_job, "send_invoice", time, {"customer_id": 7})
     assert await asyncio.to_thread(handle.status) == "scheduled"
     job = (await asyncio.to_thread(scheduler._server.client().get_job, handle.id)).document
@@ -149,12 +149,12 @@ async def test_add_job_at_an_instant(scheduler: foliot.JobScheduler, store: Stor
     [(None, "pending"), (timedelta(0), "pending"), (timedelta(hours=1), "scheduled")],
     ids=["now", "0", "1h"],
 )
-async def test_add_job_now_or_later(scheduler: foliot.JobScheduler, time: timedelta | None, status: str) -> None:
+async def test_add_job_accepts_a_delay(scheduler: foliot.JobScheduler, time: timedelta | None, status: str) -> None:
     handle = await asyncio.to_thread(scheduler.add_job, "send_invoice", time)
     assert await asyncio.to_thread(handle.status) == status
 
 
-async def test_add_job_refuses_what_it_can_t_do(scheduler: foliot.JobScheduler) -> None:
+async def test_add_job_refuses_unsupported_options(scheduler: foliot.JobScheduler) -> None:
     with pytest.raises(UnknownTask):
         await asyncio.to_thread(scheduler.add_job, "nobody_knows_it")
     with pytest.raises(foliot.InvalidScheduleError, match="use create_job"):

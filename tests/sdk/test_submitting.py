@@ -1,4 +1,4 @@
-"""Submitting from Python, against a real server, run by a real worker; from plain code and from async code."""
+"""Submitting from Python to a real server and a real worker, from sync and async code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def app(server_url: str) -> AsyncIterator[foliot.App]:
 
 @pytest.fixture
 async def known(app: foliot.App, store: Store) -> None:
-    """The tasks are known, but nobody runs them."""
+    """Announces the tasks without a worker that runs them."""
     await store.workers.announce_tasks({name: task.queue for name, task in app.tasks.items()})
 
 
@@ -51,12 +51,12 @@ async def working(app: foliot.App, store: Store) -> AsyncIterator[None]:
 
 
 async def plainly(work: Callable[[], T]) -> T:
-    """As a program without an event loop does it."""
+    """Runs a function as in a program without an event loop."""
     return await asyncio.to_thread(work)
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_job_is_submitted_waited_for_and_its_result_read(app: foliot.App) -> None:
+async def test_a_job_is_submitted_awaited_and_its_result_read(app: foliot.App) -> None:
     def program() -> tuple[str, str, Any]:
         handle = app.tasks["add"].submit(a=2, b=3)
         return handle.wait(timeout=60), handle.status(), handle.result()
@@ -69,7 +69,7 @@ async def test_a_job_is_submitted_waited_for_and_its_result_read(app: foliot.App
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_job_that_failed_has_no_result_but_says_why(app: foliot.App) -> None:
+async def test_the_handle_of_a_failed_job_raises_its_error(app: foliot.App) -> None:
     handle = await app.tasks["explode"].submit_async(when="today")
     for asked in (plainly(lambda: handle.result(timeout=60)), handle.result_async(timeout=60)):
         with pytest.raises(foliot.JobFailed, match="ValueError: exploded today") as raised:
@@ -79,7 +79,7 @@ async def test_a_job_that_failed_has_no_result_but_says_why(app: foliot.App) -> 
 
 
 @pytest.mark.usefixtures("known")
-async def test_waiting_has_an_end(app: foliot.App) -> None:
+async def test_waiting_times_out(app: foliot.App) -> None:
     handle = await app.tasks["add"].submit_async(a=1)
     assert await handle.status_async() == "pending"
     for waiting in (plainly(lambda: handle.wait(0.1)), handle.wait_async(0.1), handle.result_async(0)):
@@ -88,7 +88,7 @@ async def test_waiting_has_an_end(app: foliot.App) -> None:
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_job_starts_when_it_was_told_to(app: foliot.App) -> None:
+async def test_a_delayed_job_starts_at_its_time(app: foliot.App) -> None:
     add = app.tasks["add"]
     for when in (timedelta(seconds=0.2), datetime.now(UTC) + timedelta(seconds=0.2), timedelta(seconds=-5)):
         assert await (await plainly(lambda when=when: add.submit_at(when, a=1))).result_async(60) == {"sum": 2}  # type: ignore[misc]
@@ -103,7 +103,7 @@ async def test_an_instant_without_a_zone_is_refused(app: foliot.App) -> None:
 
 
 @pytest.mark.usefixtures("working")
-async def test_many_are_submitted_at_once(app: foliot.App, sql: Any) -> None:
+async def test_many_jobs_are_submitted_in_one_call(app: foliot.App, sql: Any) -> None:
     add = app.tasks["add"]
     handles = await plainly(lambda: add.submit_many([{"a": n} for n in range(20)]))
     handles += await add.submit_many_async([{"a": n} for n in range(20, 40)])
@@ -113,20 +113,24 @@ async def test_many_are_submitted_at_once(app: foliot.App, sql: Any) -> None:
 
 
 @pytest.mark.usefixtures("known")
-async def test_of_many_all_are_stored_or_none(app: foliot.App, sql: Any) -> None:
+async def test_submit_many_stores_all_or_nothing(app: foliot.App, sql: Any) -> None:
     with pytest.raises(Invalid, match="jobs: must be 1 to 10000"):
         await app.tasks["add"].submit_many_async([{"a": 1}] * 10_001)
+    with pytest.raises(Invalid, match=r"jobs\[1\]\.payload\.a: must be an integer"):
+        await app.tasks["add"].submit_many_async([{"a": 1}, {"a": "one"}])
+    anything = app.task(name="anything")(lambda **_: None)
     with pytest.raises(Invalid, match=r"jobs\[1\].payload.a"):
-        await app.tasks["add"].submit_many_async([{"a": 1}, {"a": "nul \0"}])
+        await anything.submit_many_async([{"a": 1}, {"a": "nul \0"}])
     assert await sql.fetchval("select count(*) from foliot.runs") == 0
 
 
 @pytest.mark.usefixtures("known")
-async def test_options_are_those_of_the_job(app: foliot.App, sql: Any) -> None:
+async def test_options_are_passed_to_the_job(app: foliot.App, sql: Any) -> None:
     expires = datetime(2190, 1, 1, tzinfo=UTC)
     prepared = app.tasks["add"].with_options(
         name="sum", queue="slow", priority=5, retries=7, timeout=2.5, backoff=foliot.Backoff(kind="list", waits=(1, 2)),
-        retry_on=[OSError, 75], never_on=["ValueError"], max_snoozes=3, expires_at=expires, unique={"key": "u", "on_conflict": "replace"},
+        retry_on=[OSError, 75], never_on=["ValueError"], max_snoozes=3, expires_at=expires, unique={"key": "u",
+            "on_conflict": "replace"},
     )  # fmt: skip
     await prepared.submit_async(a=1)
     row = dict(
@@ -140,7 +144,7 @@ async def test_options_are_those_of_the_job(app: foliot.App, sql: Any) -> None:
 
 
 @pytest.mark.usefixtures("known")
-async def test_keys_lead_to_the_job_that_is_there(app: foliot.App, sql: Any) -> None:
+async def test_keys_return_the_existing_job(app: foliot.App, sql: Any) -> None:
     add = app.tasks["add"]
     once = add.with_options(idempotency_key="order 7")
     first, again = await plainly(lambda: once.submit(a=1)), await once.submit_async(a=1)
@@ -156,17 +160,19 @@ async def test_keys_lead_to_the_job_that_is_there(app: foliot.App, sql: Any) -> 
     assert await sql.fetchval("select count(*) from foliot.runs") == 4
 
 
-async def test_the_refusals_of_the_server_are_raised_as_they_are(app: foliot.App) -> None:
+async def test_refusals_of_the_server_are_raised_unchanged(app: foliot.App) -> None:
     for submitted in (plainly(lambda: app.tasks["add"].submit(a=1)), app.tasks["add"].submit_async(a=1)):
         with pytest.raises(UnknownTask, match="no worker knows a task named 'add'"):
             await submitted
+    anything = app.task(name="anything")(lambda **_: None)
     with pytest.raises(TooLarge):
-        await app.tasks["add"].submit_async(a="x" * 2_000_000)
-    with pytest.raises(Invalid, match="can't be written as JSON"):
-        await app.tasks["add"].submit_async(a=object())
+        await anything.submit_async(a="x" * 2_000_000)
+    for task in (anything, app.tasks["add"]):
+        with pytest.raises(Invalid, match="can't be written as JSON"):
+            await task.submit_async(a=object())
 
 
-async def test_nobody_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_server_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOT_URL", "http://127.0.0.1:9")
     app = foliot.App()
     task = app.task(name="t")(lambda: None)
@@ -177,7 +183,7 @@ async def test_nobody_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("known")
-async def test_the_environment_says_where_and_each_place_has_its_own_connections(
+async def test_the_environment_selects_the_server_and_connections_are_kept_by_address(
     server_url: str, app: foliot.App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOLIOT_URL", server_url)

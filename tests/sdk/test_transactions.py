@@ -1,5 +1,4 @@
-"""Submitting inside the caller's own transaction, with the real drivers: there if it commits, never there if it does
-not."""
+"""Submitting inside the caller's own transaction with real drivers: the job exists only if it commits."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ async def stored(sql: Any) -> list[UUID]:
     return [row[0] for row in await sql.fetch("select id from foliot.runs order by created_at")]
 
 
-async def test_psycopg(database_url: str, sql: Any) -> None:
+async def test_psycopg_connection(database_url: str, sql: Any) -> None:
     with psycopg.connect(database_url) as connection:
         send.submit_in(connection, customer_id=6)
         connection.rollback()
@@ -71,7 +70,7 @@ async def test_async_psycopg(database_url: str, sql: Any) -> None:
 
 async def test_asyncpg(database_url: str, sql: Any) -> None:
     async with asyncpg.create_pool(database_url, min_size=1, max_size=1) as pool, pool.acquire() as connection:
-        # A codec of the caller's for jsonb must not get in the way.
+        # The caller's own codec for jsonb must not interfere.
         await connection.set_type_codec("jsonb", encoder=json.dumps, decoder=json.loads, schema="pg_catalog")
         transaction = connection.transaction()
         await transaction.start()
@@ -122,7 +121,7 @@ async def test_async_sqlalchemy(database_url: str, sql: Any, driver: str) -> Non
     assert [str(run) for run in await stored(sql)] == [first.id, second.id]
 
 
-async def test_the_wrong_kind_of_connection_is_refused_with_the_right_word(database_url: str, sql: Any) -> None:
+async def test_the_wrong_kind_of_connection_is_refused_with_the_right_method(database_url: str, sql: Any) -> None:
     with (
         psycopg.connect(database_url) as connection,
         pytest.raises(TypeError, match=r"psycopg\.Connection; use submit_in"),
@@ -136,7 +135,7 @@ async def test_the_wrong_kind_of_connection_is_refused_with_the_right_word(datab
 
 
 @pytest.mark.parametrize("text", ["nul \0", "\ud800"])
-async def test_what_can_not_be_stored_does_not_cost_the_transaction(database_url: str, sql: Any, text: str) -> None:
+async def test_a_refused_job_does_not_abort_the_transaction(database_url: str, sql: Any, text: str) -> None:
     with psycopg.connect(database_url) as connection:
         with pytest.raises(Invalid, match="payload"):
             send.submit_in(connection, text=text)
@@ -144,7 +143,7 @@ async def test_what_can_not_be_stored_does_not_cost_the_transaction(database_url
     assert len(await stored(sql)) == 1
 
 
-def test_no_driver_is_loaded_before_a_connection_of_its_own_is_given() -> None:
+def test_no_driver_is_imported_before_its_connection_is_used() -> None:
     code = (
         "import sys, foliot, foliot.sdk.transactions; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
@@ -154,8 +153,8 @@ def test_no_driver_is_loaded_before_a_connection_of_its_own_is_given() -> None:
     assert {"asyncpg", "psycopg", "sqlalchemy"} & set(loaded) == set()
 
 
-class TestTheFunction:
-    """`foliot.submit`, as any language calls it."""
+class TestSqlFunction:
+    """`foliot.submit`, as called from any language."""
 
     @pytest.fixture
     async def session(self, database_url: str) -> AsyncIterator[Any]:
@@ -167,16 +166,19 @@ class TestTheFunction:
         found: UUID = await session.fetchval("select foliot.submit($1)", json.dumps({"task": "send", **fields}))
         return found
 
-    async def test_it_stores_what_the_api_would(self, store: Store, session: Any, sql: Any) -> None:
+    async def test_the_function_stores_the_same_rows_as_the_api(self, store: Store, session: Any, sql: Any) -> None:
         fields = {
-            "payload": {"a": 1}, "name": "n", "priority": 3, "retries": 2, "timeout_seconds": 1.5, "backoff": {"kind": "fixed"},
-            "retry_on": ["OSError"], "never_on": [75], "max_snoozes": 4, "expires_at": "2190-01-01T00:00:00Z", "queue": None,
+            "payload": {"a": 1}, "name": "n", "priority": 3, "retries": 2, "timeout_seconds": 1.5,
+            "backoff": {"kind": "fixed"},
+            "retry_on": ["OSError"], "never_on": [75], "max_snoozes": 4, "expires_at": "2190-01-01T00:00:00Z",
+            "queue": None,
         }  # fmt: skip
         before = await sql.fetchval("select clock_timestamp()")
         run_id = await self.submit(session, **fields)
         row = dict(
             await sql.fetchrow(
-                "select *, payload::text, options::text, (extract(epoch from due_at) * 1000000)::bigint as due from foliot.runs"
+                "select *, payload::text, options::text, (extract(epoch from due_at) * 1000000)::bigint as due from "
+                "foliot.runs"
             )
         )
         assert [row[name] for name in ("id", "state", "queue", "task", "name")] == [
@@ -194,7 +196,7 @@ class TestTheFunction:
         (claim,) = await claim_runs(store, new_id(), {"mail": 1}, ["send"])
         assert claim.run_id == run_id
 
-    async def test_it_waits_until_it_is_due(self, session: Any, sql: Any) -> None:
+    async def test_a_delayed_job_waits_until_it_is_due(self, session: Any, sql: Any) -> None:
         later = await self.submit(session, delay_seconds=60)
         at = await self.submit(session, schedule_time="2190-01-01T00:00:00+02:00")
         past = await self.submit(session, schedule_time="2001-01-01T00:00:00Z")
@@ -224,7 +226,7 @@ class TestTheFunction:
             ({"unique": {"key": "k", "on_conflict": "x"}}, "unique: on_conflict"),
         ],
     )
-    async def test_what_makes_no_sense_is_refused_in_words(
+    async def test_invalid_jobs_are_refused_with_a_sentence(
         self, session: Any, sql: Any, fields: dict[str, Any], complaint: str
     ) -> None:
         with pytest.raises(asyncpg.InvalidParameterValueError, match=complaint):

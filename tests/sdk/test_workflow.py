@@ -1,13 +1,13 @@
-"""Workflows put together in Python: what they become, what is refused before anything is sent, and how they run on a
-real server."""
+"""Workflows built in Python: their requests, the errors before anything is sent, and their runs on a real server."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 import foliot
@@ -70,7 +70,7 @@ async def working(tasks: Tasks, store: Store) -> AsyncIterator[None]:
 
 
 async def plainly(work: Callable[[], T]) -> T:
-    """As a program without an event loop does it."""
+    """Runs a function as in a program without an event loop."""
     return await asyncio.to_thread(work)
 
 
@@ -88,14 +88,15 @@ def nightly(tasks: Tasks) -> foliot.Workflow:
     return flow
 
 
-def test_a_workflow_becomes_what_the_api_takes() -> None:
+def test_a_workflow_becomes_a_valid_request() -> None:
     flow = nightly(Tasks("http://127.0.0.1:1"))
     assert flow.request() == {
         "name": "nightly",
         "on_failure": "fail_fast",
         "steps": [
             {"key": "extract", "task": "extract", "payload": {"day": "2026-11-16"}},
-            {"key": "load", "task": "load", "payload": {"rows": {"$result": "extract", "path": ["rows"]}}, "after": ["extract"]},
+            {"key": "load", "task": "load", "payload": {"rows": {"$result": "extract", "path": ["rows"]}},
+                "after": ["extract"]},
             {
                 "key": "numbers",
                 "task": "double",
@@ -108,7 +109,8 @@ def test_a_workflow_becomes_what_the_api_takes() -> None:
                     "on_failure": "continue",
                 },
             },
-            {"key": "approve", "task": "wait", "signal": {"on_timeout": "fail", "timeout_seconds": 3600.0}, "after": ["numbers"]},
+            {"key": "approve", "task": "wait", "signal": {"on_timeout": "fail", "timeout_seconds": 3600.0},
+                "after": ["numbers"]},
             {"key": "nap", "task": "wait", "delay_seconds": 0.05, "after": ["approve"]},
             {"key": "publish", "task": "shell", "payload": {"command": HANDS_ON}, "after": ["approve", "nap"]},
             {"key": "cleanup", "task": "simulate", "payload": {"execution_time_ms": 1}, "teardown": True},
@@ -116,13 +118,13 @@ def test_a_workflow_becomes_what_the_api_takes() -> None:
     }  # fmt: skip
 
 
-def test_options_rules_and_awkward_names_of_arguments() -> None:
+def test_options_rules_and_reserved_argument_names_work() -> None:
     tasks = Tasks("http://127.0.0.1:1")
     flow = foliot.Workflow(queue="q", priority=3)
     first = flow.step(tasks.extract.with_options(retries=5, queue="mail"))
     flow.step(
         "again",
-        tasks.extract,
+        "extract",
         after=first,
         rule="one_failed",
         options={"timeout_seconds": 9},
@@ -185,7 +187,7 @@ def inner() -> foliot.Workflow:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_makes_no_sense_is_refused_before_anything_is_sent(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_workflow_is_refused_before_it_is_sent(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     build, why = REFUSED[case]
     monkeypatch.setenv("FOLIOT_URL", "http://127.0.0.1:1")
     flow = foliot.Workflow("refused")
@@ -198,7 +200,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_sent(case: str, monke
         program()
 
 
-def test_a_result_that_is_not_there_yet_can_not_be_looped_over() -> None:
+def test_a_future_result_can_not_be_iterated() -> None:
     step = foliot.Workflow().step("simulate")
     with pytest.raises(TypeError, match="not available yet"):
         list(step.result)
@@ -206,7 +208,7 @@ def test_a_result_that_is_not_there_yet_can_not_be_looped_over() -> None:
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_workflow_runs_and_is_asked_after_from_plain_code(tasks: Tasks) -> None:
+async def test_a_workflow_runs_and_is_queried_from_sync_code(tasks: Tasks) -> None:
     def program() -> foliot.WorkflowHandle:
         night = nightly(tasks).submit()
         assert night.is_new
@@ -226,7 +228,7 @@ async def test_a_workflow_runs_and_is_asked_after_from_plain_code(tasks: Tasks) 
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_failure_is_said_and_redriven(tasks: Tasks) -> None:
+async def test_a_failure_is_reported_and_redriven(tasks: Tasks) -> None:
     flow = foliot.Workflow("mended")
     first = flow.step(tasks.extract)
     fragile = flow.step(tasks.fragile, after=first)
@@ -248,14 +250,14 @@ async def test_a_failure_is_said_and_redriven(tasks: Tasks) -> None:
 
 
 @pytest.mark.usefixtures("working")
-async def test_an_approval_may_be_refused_come_early_or_be_cancelled(tasks: Tasks) -> None:
+async def test_an_approval_may_be_refused_early_or_cancelled(tasks: Tasks) -> None:
     def flow() -> foliot.Workflow:
         flow = foliot.Workflow()
         flow.teardown("end", "simulate", after=flow.approval("ask", after=flow.step(tasks.extract)))
         return flow
 
     refused = await flow().submit_async()
-    # It may come before the step before it has ended: it is kept.
+    # The signal may arrive before the previous step has ended: it is kept.
     await refused.signal_async("ask", approved=False, message="not today")
     assert await refused.wait_async(timeout=SECONDS) == "failed"
     with pytest.raises(foliot.JobFailed, match="not today"):
@@ -273,7 +275,7 @@ async def test_an_approval_may_be_refused_come_early_or_be_cancelled(tasks: Task
 
 
 @pytest.mark.usefixtures("working")
-async def test_a_workflow_may_be_a_step_start_later_and_be_keyed(tasks: Tasks) -> None:
+async def test_a_workflow_may_be_nested_delayed_and_keyed(tasks: Tasks) -> None:
     part = foliot.Workflow("part")
     part.step(tasks.double, number=3)
     whole = foliot.Workflow("whole")
@@ -309,7 +311,7 @@ async def test_a_recurring_workflow_is_a_job_like_any_other(tasks: Tasks, server
 
 
 @pytest.mark.usefixtures("working")
-async def test_it_goes_to_the_server_of_the_client_or_app_that_is_given(
+async def test_a_workflow_uses_the_given_client_or_app(
     tasks: Tasks, server_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FOLIOT_URL", "http://127.0.0.1:1")
@@ -326,3 +328,30 @@ async def test_it_goes_to_the_server_of_the_client_or_app_that_is_given(
     async with AsyncClient(server_url) as client:
         assert await (await flow.submit_async(client)).wait_async(timeout=SECONDS) == "completed"
     assert await (await flow.submit_async(tasks.app)).wait_async(timeout=SECONDS) == "completed"
+
+
+def test_arguments_of_steps_are_checked_by_signature() -> None:
+    app = foliot.App()
+
+    @app.task
+    def extract(day: date) -> list[int]:
+        return [day.day]
+
+    @app.task
+    def load(rows: list[int], day: date, limit: int = 10) -> None: ...
+
+    flow = foliot.Workflow("books")
+    rows = flow.step(extract, day=date(2026, 1, 31))
+    flow.step(load, rows=rows.result, day=rows.result["day"])
+    flow.map("each", load, over=rows, item="rows", day=date(2026, 1, 31))
+    steps = msgspec.to_builtins(flow.definition())["steps"]
+    assert [step.get("payload") for step in steps] == [
+        {"day": "2026-01-31"},
+        {"rows": {"$result": "extract"}, "day": {"$result": "extract", "path": ["day"]}},
+        {"day": "2026-01-31"},
+    ]
+    with pytest.raises(Invalid, match=r"step 'bad': payload\.day: is required"):
+        flow.step("bad", load, rows=rows.result)
+    with pytest.raises(Invalid, match=r"step 'bad': payload\.dya: there is no such field, did you mean 'day'"):
+        flow.map("bad", load, over=[[1]], item="rows", dya=date(2026, 1, 31))
+    assert len(flow.definition()["steps"]) == 3

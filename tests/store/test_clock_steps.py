@@ -1,4 +1,4 @@
-"""The database's clock is set, back or forward: what was promised to the living and of the dead still holds. See
+"""The database's clock is set back or forward: promises to live and dead workers still hold. See
 docs/reliability.md."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def state_of(store: Store, run_id: Any) -> RunState:
 
 class TestSetBack:
     @pytest.mark.parametrize("step", STEPS)
-    async def test_a_dead_worker_s_runs_come_back_as_soon_as_ever(
+    async def test_runs_of_a_dead_worker_come_back_as_soon_as_usual(
         self, store: Store, fake_clock: FakeClock, reaper: Reaper, config: Config, seen: list[Event], step: float
     ) -> None:
         run_id = await insert(store)
@@ -67,7 +67,7 @@ class TestSetBack:
         assert await state_of(store, run_id) is RunState.READY
         assert len([event for event in seen if isinstance(event, ClockSetBack)]) == 1, "told once"
 
-    async def test_a_living_worker_keeps_what_it_has(
+    async def test_a_live_worker_keeps_its_runs(
         self, store: Store, fake_clock: FakeClock, reaper: Reaper, config: Config
     ) -> None:
         run_id = await insert(store)
@@ -79,10 +79,10 @@ class TestSetBack:
             await fake_clock.advance(config.worker_ttl_seconds / 3)
             await reaper.run_once()
         assert await state_of(store, run_id) is RunState.RUNNING
-        assert await store.runs.finish_runs(WORKER, [Outcome(mine.run_id, mine.token, RunState.SUCCEEDED)]) == 1
+        assert await store.outcomes.finish_runs(WORKER, [Outcome(mine.run_id, mine.token, RunState.SUCCEEDED)]) == 1
 
     @pytest.mark.parametrize("step", STEPS)
-    async def test_a_dead_node_s_shards_go_to_others_as_soon_as_ever(
+    async def test_shards_of_a_dead_node_go_to_others_as_soon_as_usual(
         self, store: Store, fake_clock: FakeClock, config: Config, events: EventBus, reaper: Reaper, step: float
     ) -> None:
         dead, other = [ShardKeeper(store=store, config=config, clock=fake_clock, events=events) for _ in range(2)]
@@ -97,7 +97,7 @@ class TestSetBack:
         await other.run_once()
         assert len(other.epochs) == 100
 
-    async def test_a_living_node_keeps_its_shards_under_their_epochs(
+    async def test_a_live_node_keeps_its_shards_and_epochs(
         self, store: Store, fake_clock: FakeClock, config: Config, events: EventBus, reaper: Reaper
     ) -> None:
         keeper = ShardKeeper(store=store, config=config, clock=fake_clock, events=events)
@@ -110,7 +110,7 @@ class TestSetBack:
             await keeper.run_once()
         assert keeper.epochs == before
 
-    async def test_a_rate_goes_on_after_its_period_and_is_not_exceeded(
+    async def test_a_rate_continues_after_its_period_and_is_not_exceeded(
         self, store: Store, sql: Any, fake_clock: FakeClock, events: EventBus, reaper: Reaper
     ) -> None:
         gatekeeper = Gatekeeper(store=store, clock=fake_clock, events=events)
@@ -132,36 +132,38 @@ class TestSetBack:
         await fake_clock.advance(11)
         assert await ready() == 6
 
-    async def test_an_open_circuit_is_tried_when_it_would_have_been(
+    async def test_an_open_circuit_is_probed_at_the_original_time(
         self, store: Store, sql: Any, fake_clock: FakeClock, reaper: Reaper
     ) -> None:
         await store.workers.register_worker(new_id(), "w", {"mail": 1}, ["send_invoice"])
-        await store.gates.record_failures({"send_invoice": 5}, {"send_invoice": Circuit(failures=5, seconds=30)})
+        await store.circuit_breaker.record_failures(
+            {"send_invoice": 5}, {"send_invoice": Circuit(failures=5, seconds=30)}
+        )
         await insert(store)
         fake_clock.step_database(-HOUR)
         await reaper.run_once()
-        assert not (await store.gates.gates_in_use()).circuits
+        assert not (await store.pending_work.gates_in_use()).circuits
         await fake_clock.advance(31)
-        assert (await store.gates.gates_in_use()).circuits
+        assert (await store.pending_work.gates_in_use()).circuits
 
-    async def test_instants_stay_what_they_are(self, store: Store, fake_clock: FakeClock) -> None:
-        """A delay and a retry have become instants, and so has an expiry: they come by the clock as it is now."""
+    async def test_stored_instants_do_not_change(self, store: Store, fake_clock: FakeClock) -> None:
+        """Delays, retries and expiries are stored as instants, and follow the clock as it is now."""
         delayed = await insert(store, delay_seconds=60.0)
         await fake_clock.advance(30)
         fake_clock.step_database(-HOUR)
         await fake_clock.advance(60)
-        assert await store.runs.promote_due_runs(10) == []
+        assert await store.due_runs.promote_due_runs(10) == []
         await fake_clock.advance(HOUR)
-        assert len(await store.runs.promote_due_runs(10)) == 1
+        assert len(await store.due_runs.promote_due_runs(10)) == 1
         assert await state_of(store, delayed) is RunState.READY
 
-    async def test_a_key_is_remembered_for_longer_and_never_for_less(self, store: Store, fake_clock: FakeClock) -> None:
+    async def test_a_key_is_never_kept_for_less_than_configured(self, store: Store, fake_clock: FakeClock) -> None:
         async def work(within: Transaction) -> str:
             return '{"n": 1}'
 
-        assert (await store.submissions.once("k", "f", work)).is_new
+        assert (await store.idempotency.once("k", "f", work)).is_new
         fake_clock.step_database(-HOUR)
-        assert not (await store.submissions.once("k", "f", work)).is_new
+        assert not (await store.idempotency.once("k", "f", work)).is_new
 
     async def test_no_tick_fires_twice(
         self, store: Store, sql: Any, fake_clock: FakeClock, config: Config, events: EventBus
@@ -173,10 +175,12 @@ class TestSetBack:
         async def fire() -> int:
             await keeper.run_once()
             now = await store.jobs.database_now()
-            due, _ = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
+            due, _ = await store.ticks.due_jobs(list(range(100)), 10, 0.0)
             planner = Planner(to_instant(now))
             return (
-                await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
+                await store.ticks.fire_ticks(
+                    keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due]
+                )
             ).fired
 
         await fake_clock.advance(60)
@@ -192,7 +196,7 @@ class TestSetBack:
 
 class TestSetForward:
     @pytest.mark.parametrize("step", STEPS[1:])
-    async def test_what_the_living_hold_is_given_back_and_ends_once(
+    async def test_runs_of_live_workers_are_released_and_end_once(
         self, store: Store, sql: Any, fake_clock: FakeClock, reaper: Reaper, step: float
     ) -> None:
         runs = [await insert(store) for _ in range(5)]
@@ -206,12 +210,14 @@ class TestSetForward:
         again = await claim(store, count=5, worker=other)
         assert {one.run_id for one in again} == set(runs), "nothing is lost"
         outcomes = [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in held]
-        assert await store.runs.finish_runs(WORKER, outcomes) == 0, "the attempts that were given back write nothing"
+        assert await store.outcomes.finish_runs(WORKER, outcomes) == 0, (
+            "the attempts that were given back write nothing"
+        )
         outcomes = [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in again]
-        assert await store.runs.finish_runs(other, outcomes) == 5
+        assert await store.outcomes.finish_runs(other, outcomes) == 5
         assert await sql.fetchval("select count(*) from foliot.history") == 5
 
-    async def test_a_node_whose_shards_went_to_another_fires_nothing(
+    async def test_a_node_that_lost_its_shards_fires_nothing(
         self, store: Store, sql: Any, fake_clock: FakeClock, config: Config, events: EventBus
     ) -> None:
         first, second = [ShardKeeper(store=store, config=config, clock=fake_clock, events=events) for _ in range(2)]
@@ -221,8 +227,8 @@ class TestSetForward:
         await second.run_once()
         assert len(second.epochs) == 100
         await make_job(store, every="1m", now=fake_clock.now() - timedelta(minutes=5))
-        due, _ = await store.jobs.due_jobs(list(range(100)), 10, 0.0)
+        due, _ = await store.ticks.due_jobs(list(range(100)), 10, 0.0)
         firings = [Planner(to_instant(await store.jobs.database_now())).firing_of(job) for job in due]
         assert len(firings) == 1
-        assert (await store.jobs.fire_ticks(first.scheduler_id, believed, firings)).moved == frozenset()
-        assert len((await store.jobs.fire_ticks(second.scheduler_id, second.epochs, firings)).moved) == 1
+        assert (await store.ticks.fire_ticks(first.scheduler_id, believed, firings)).moved == frozenset()
+        assert len((await store.ticks.fire_ticks(second.scheduler_id, second.epochs, firings)).moved) == 1

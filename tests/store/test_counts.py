@@ -1,5 +1,5 @@
-"""Every run that is made is counted as scheduled, and every one that ends as completed, also where the database itself
-makes or ends it."""
+"""Every created run is counted as scheduled, and every ended run as completed, also if the database itself creates or
+ends it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def app() -> App:
 
 
 async def all_is_counted(store: Store, sql: Any, counting: Tallies) -> None:
-    """What was counted is what is there."""
+    """Asserts that the counts equal the stored runs."""
     await counting.flush()
     sums = await store.metrics.sum_tallies()
     assert sums.get(tallies.SUBMITTED, 0) == await sql.fetchval(MADE)
@@ -65,7 +65,7 @@ async def test_items_of_a_map_are_counted(store: Store, sql: Any, app: App, coun
     await all_is_counted(store, sql, counting)
 
 
-async def test_steps_of_a_workflow_are_counted_whatever_becomes_of_them(
+async def test_steps_of_a_workflow_are_counted_for_every_outcome(
     store: Store, sql: Any, app: App, counting: Tallies
 ) -> None:
     steps = [
@@ -81,7 +81,7 @@ async def test_steps_of_a_workflow_are_counted_whatever_becomes_of_them(
     await all_is_counted(store, sql, counting)
 
 
-async def test_notices_are_counted(store: Store, sql: Any, app: App, counting: Tallies) -> None:
+async def test_notifications_are_counted(store: Store, sql: Any, app: App, counting: Tallies) -> None:
     notice = {"url": "http://127.0.0.1:9/", "on": ["completed"]}
     async with worker_node(store, app):
         submission = DirectSubmission(store=store, namespace="default")
@@ -90,7 +90,7 @@ async def test_notices_are_counted(store: Store, sql: Any, app: App, counting: T
     await all_is_counted(store, sql, counting)
 
 
-async def test_what_a_transaction_of_somebody_else_submits_is_counted_if_it_commits(
+async def test_submissions_in_user_transactions_are_counted_at_the_commit(
     store: Store, sql: Any, counting: Tallies
 ) -> None:
     await store.workers.announce_tasks({"work": "default", "shell": "default"})
@@ -103,7 +103,7 @@ async def test_what_a_transaction_of_somebody_else_submits_is_counted_if_it_comm
     await transaction.rollback()
     assert await sql.fetchval(MADE) == 2
     await all_is_counted(store, sql, counting)
-    # They are added to the tallies with whatever is counted next, and not twice.
+    # They are added to the tallies once, together with the next counts.
     await store.metrics.add_tallies(1, {tallies.SUBMITTED: 1.0})
     assert await sql.fetchval("select count(*) from foliot.counted") == 0
     assert (await store.metrics.sum_tallies())[tallies.SUBMITTED] == 3
@@ -113,7 +113,7 @@ async def test_what_a_transaction_of_somebody_else_submits_is_counted_if_it_comm
     "payload",
     ['{"sandbox": true, "command": "x"}', '{"comand": "x"}', "{}", '{"command": 1}', '{"command": "x", "argv": ["x"]}'],
 )
-async def test_the_sql_function_refuses_what_a_command_can_not_be(store: Store, sql: Any, payload: str) -> None:
+async def test_the_sql_function_refuses_an_invalid_command(store: Store, sql: Any, payload: str) -> None:
     await store.workers.announce_tasks({"shell": "default"})
     with pytest.raises(asyncpg.InvalidParameterValueError, match=r"^payload"):
         await sql.fetchval("select foliot.submit($1::text::jsonb)", f'{{"task": "shell", "payload": {payload}}}')

@@ -9,7 +9,7 @@ from foliot.store.store import Store
 from tests.support.waiting import PATIENCE_SECONDS
 
 
-async def test_hints_arrive_and_are_gathered(store: Store, events: EventBus) -> None:
+async def test_hints_arrive_and_are_merged(store: Store, events: EventBus) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
     listener = HintListener(
         store.database, store.database.url, heard.put_nowait, clock=store.database.clock, events=events
@@ -26,7 +26,7 @@ async def test_hints_arrive_and_are_gathered(store: Store, events: EventBus) -> 
     await listener.stop()
 
 
-async def test_a_listener_whose_session_died_listens_again(store: Store, events: EventBus, sql: Any) -> None:
+async def test_a_listener_reconnects_after_its_session_died(store: Store, events: EventBus, sql: Any) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
     listener = HintListener(
         store.database, store.database.url, heard.put_nowait, clock=store.database.clock, events=events
@@ -35,7 +35,8 @@ async def test_a_listener_whose_session_died_listens_again(store: Store, events:
     while not listener.is_listening:
         await asyncio.sleep(0.01)
     await sql.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = current_database()"
+        "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = "
+        "current_database()"
     )
     async with asyncio.timeout(PATIENCE_SECONDS):
         while heard.empty():

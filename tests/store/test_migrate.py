@@ -14,7 +14,7 @@ from tools.dump_schema import TARGET, dump
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.errors import SchemaError
-from foliot.events import Event, EventBus, SchemaIsTooNew, SchemaMigrated, StoreInterrupted
+from foliot.events import Event, EventBus, FunctionsReplaced, SchemaIsTooNew, SchemaMigrated, StoreInterrupted
 from foliot.store import migrate, queries
 from foliot.store.schema_watcher import SchemaWatcher
 from foliot.store.store import Store, open_store
@@ -35,7 +35,7 @@ async def empty_store(empty_url: str, events: EventBus) -> AsyncIterator[Store]:
         yield store
 
 
-async def test_migrating_an_empty_database_makes_it_usable_and_doing_it_again_changes_nothing(
+async def test_migrating_an_empty_database_works_and_repeating_it_changes_nothing(
     empty_store: Store, seen: list[Event]
 ) -> None:
     with pytest.raises(SchemaError, match="foliot migrate"):
@@ -46,9 +46,7 @@ async def test_migrating_an_empty_database_makes_it_usable_and_doing_it_again_ch
     assert seen == [SchemaMigrated(0, version)]
 
 
-async def test_nodes_that_migrate_at_once_apply_each_migration_once(
-    empty_url: str, events: EventBus, seen: list[Event]
-) -> None:
+async def test_concurrent_migrations_apply_each_one_once(empty_url: str, events: EventBus, seen: list[Event]) -> None:
     async def node() -> None:
         async with open_store(empty_url, config=Config(), clock=SystemClock(), events=events, part="test") as store:
             await store.migrate()
@@ -71,19 +69,19 @@ async def test_a_schema_newer_than_the_code_is_refused(empty_store: Store, empty
 
 
 def pretended(version: int, works_beside: int | None) -> migrate.Migration:
-    """A migration of a Foliot to come."""
+    """A migration of a future Foliot."""
     first = "" if works_beside is None else f"-- works beside: {works_beside}\n"
     return migrate.Migration(version, "future", f"{first}create table foliot.future (id bigint);")
 
 
-def test_each_migration_says_which_processes_can_go_on_beside_it() -> None:
+def test_each_migration_declares_compatible_processes() -> None:
     newer = [migration for migration in migrate.known_migrations() if migration.version > 1]
     silent = [migration.version for migration in newer if not migrate.WORKS_BESIDE.match(migration.sql)]
     assert not silent, "begin with a line such as `-- works beside: 1`; the rules are in docs/deploying.md"
     assert all(0 < migration.works_beside <= migration.version for migration in newer)
 
 
-async def test_old_code_works_on_a_newer_schema_that_allows_it_and_on_no_other(
+async def test_old_code_works_only_on_compatible_newer_schemas(
     empty_store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = migrate.known_migrations()
@@ -136,7 +134,7 @@ async def test_a_migration_that_would_leave_a_process_behind_is_refused_unless_f
         await SchemaWatcher(store.database, "worker", clock=SystemClock(), events=events, on_misfit=asked.set).start()
 
 
-async def test_a_process_that_died_keeps_no_migration_from_being_applied(
+async def test_a_dead_process_does_not_block_a_migration(
     store: Store, sql: Any, events: EventBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = migrate.known_migrations()
@@ -148,7 +146,7 @@ async def test_a_process_that_died_keeps_no_migration_from_being_applied(
     assert await store.migrate() == known[-1].version + 1
 
 
-async def test_a_process_that_starts_while_a_migration_is_applied_sees_it(
+async def test_a_process_that_starts_during_a_migration_sees_it(
     store: Store, sql: Any, events: EventBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = migrate.known_migrations()[-1].version
@@ -166,9 +164,7 @@ async def test_a_process_that_starts_while_a_migration_is_applied_sees_it(
     assert await sql.fetchval("select count(*) from foliot.processes") == 0
 
 
-async def test_a_migration_outlives_a_lock_that_is_not_to_be_had_at_once(
-    store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_migration_waits_for_a_busy_lock(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     known = migrate.known_migrations()
     newest = known[-1].version
     added = migrate.Migration(
@@ -192,7 +188,7 @@ async def test_a_migration_changed_after_it_was_applied_is_refused(empty_store: 
         await empty_store.migrate()
 
 
-async def test_a_migration_that_fails_half_way_leaves_nothing(
+async def test_a_failed_migration_leaves_nothing(
     empty_store: Store, empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = migrate.known_migrations()
@@ -220,12 +216,38 @@ async def test_the_database_has_exactly_the_functions_and_triggers_of_the_files(
     functions = migrate.known_functions()
     before = await sql.fetch(DEFINITIONS)
     created = [name for source in functions.values() for name in CREATED.findall(source)]
-    # The table of jobs has a column that is computed by `due_bucket`, so the migration creates both.
+    # The table of jobs has a column computed by `due_bucket`, so the migration creates both.
     assert [row["name"] for row in before] == sorted([*created, "due_bucket"])
     assert all(f"function foliot.{name}(" in source for name, source in functions.items())
     for source in functions.values():
         await sql.execute(source)
     assert await sql.fetch(DEFINITIONS) == before
+
+
+async def test_a_changed_function_is_replaced_without_a_migration(
+    store: Store, sql: Any, seen: list[Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = migrate.known_functions()
+    changed = known["bare"].replace("'^.*/', ''", "'^.*/', 'changed '")
+    assert changed != known["bare"]
+    seen.clear()
+    monkeypatch.setattr(migrate, "known_functions", lambda: known | {"bare": changed})
+    await store.migrate()
+    assert await sql.fetchval("select foliot.bare('team/job')") == "changed job"
+    await store.migrate()
+    assert seen == [FunctionsReplaced(("bare",))], "and the second time nothing has changed"
+
+
+async def test_functions_of_a_newer_foliot_stay(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, newest = migrate.known_functions(), migrate.known_migrations()[-1].version
+    await sql.execute(
+        "insert into foliot.migrations (version, name, checksum, works_beside) values ($1, 'future', 'x', $2)",
+        newest + 1,
+        newest,
+    )
+    monkeypatch.setattr(migrate, "known_functions", lambda: known | {"bare": known["bare"].replace("''", "'old '")})
+    await store.migrate()
+    assert await sql.fetchval("select foliot.bare('team/job')") == "job"
 
 
 async def test_a_migration_restates_the_functions(store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +273,7 @@ async def test_the_dumped_schema_equals_the_migrations(database_url: str, postgr
 
 
 async def test_no_column_is_a_four_byte_integer(database_url: str) -> None:
-    """Sequences and counters of four bytes run out."""
+    """Four-byte sequences and counters overflow."""
     session = await asyncpg.connect(database_url)
     small = await session.fetch(
         """

@@ -1,5 +1,4 @@
-"""A day without a partition, after a week without a scheduler or when a clock was set: whatever is written on it is
-written."""
+"""Days without a partition, after a week without a scheduler or a clock change: every write on such a day succeeds."""
 
 from __future__ import annotations
 
@@ -56,35 +55,37 @@ async def claimed(store: Store, **fields: Any) -> Any:
 
 async def finishing(store: Store) -> Act:
     claim = await claimed(store)
-    return lambda: store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)])
+    return lambda: store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)])
 
 
 async def failing(store: Store) -> Act:
     claim = await claimed(store)
-    return lambda: store.runs.finish_runs(
+    return lambda: store.outcomes.finish_runs(
         WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "E"}')]
     )
 
 
 async def retrying(store: Store) -> Act:
     claim = await claimed(store)
-    return lambda: store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 1.0)])
+    return lambda: store.outcomes.retry_runs(
+        WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 1.0)]
+    )
 
 
 async def losing(store: Store) -> Act:
     await claimed(store)
-    return lambda: store.runs.lose_runs(10, 5)
+    return lambda: store.lost_runs.lose_runs(10, 5)
 
 
 async def burying(store: Store) -> Act:
     await claimed(store)
-    return lambda: store.runs.lose_runs(10, 1)
+    return lambda: store.lost_runs.lose_runs(10, 1)
 
 
 async def cancelling(store: Store) -> Act:
     run_id = await insert(store)
-    await store.runs.mark_cancelled([run_id], "no", is_forced=False)
-    return store.end_cancelled
+    await store.cancellation.mark_cancelled([run_id], "no", is_forced=False)
+    return store.cancellation.end_cancelled
 
 
 async def skipping(store: Store) -> Act:
@@ -94,12 +95,12 @@ async def skipping(store: Store) -> Act:
 
 async def expiring(store: Store) -> Act:
     await insert(store, expires_at=await store.jobs.database_now() + timedelta(hours=1))
-    return lambda: store.runs.expire_runs(10)
+    return lambda: store.expiry.expire_runs(10)
 
 
 async def depending_on_a_failure(store: Store) -> Act:
     failed = await finish(store, RunState.FAILED, error="no")
-    return lambda: store.workflows.insert_dependent(NewRun(id=new_id(), task="send_invoice", queue="mail"), [failed])
+    return lambda: store.dependencies.insert_dependent(NewRun(id=new_id(), task="send_invoice", queue="mail"), [failed])
 
 
 async def workflow_of(store: Store) -> None:
@@ -114,21 +115,21 @@ async def workflow_of(store: Store) -> None:
 
 
 async def a_step_that_fails(store: Store) -> Act:
-    """Its end skips what follows, and ends the workflow: by the trigger on history."""
+    """The end of the step skips its dependents and ends the workflow, by the trigger on history."""
     await workflow_of(store)
     (claim,) = await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"])
-    return lambda: store.runs.finish_runs(
+    return lambda: store.outcomes.finish_runs(
         WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error", error='{"kind": "E"}')]
     )
 
 
 async def noting_a_tick_that_another_run_blocks(store: Store) -> Act:
-    """The end of one job fires another, whose last run is still open: the trigger notes that."""
+    """The end of one job fires another whose previous run is still open, which the trigger notes."""
     upstream = await make_job(store, name="upstream", task="send_invoice", every="1h")
     downstream = await make_job(store, name="downstream", task="send_invoice", every="10h")
 
     async def follow(within: Any) -> None:
-        await store.jobs.insert_job_dependencies(downstream, [upstream.id], within=within)
+        await store.job_dependencies.insert_job_dependencies(downstream, [upstream.id], within=within)
 
     await store.database.in_transaction("test", follow)
     await store.database.command("test", "update foliot.job_dependencies set fires = true")
@@ -138,7 +139,7 @@ async def noting_a_tick_that_another_run_blocks(store: Store) -> Act:
     runs = {claim.run_id: claim for claim in claims}
     view = [await store.runs.get_run(run_id) for run_id in runs]
     (mine,) = [runs[run.id] for run in view if run is not None and run.job_id == upstream.id]
-    return lambda: store.runs.finish_runs(WORKER, [Outcome(mine.run_id, mine.token, RunState.SUCCEEDED)])
+    return lambda: store.outcomes.finish_runs(WORKER, [Outcome(mine.run_id, mine.token, RunState.SUCCEEDED)])
 
 
 async def resuming(store: Store) -> Act:
@@ -160,7 +161,8 @@ async def writing_logs(store: Store) -> Act:
 
 
 ENTRY: dict[str, Any] = {
-    "actor": "a", "actor_namespace": None, "token_id": None, "role": None, "namespace": "default", "address": None, "request_id": "r",
+    "actor": "a", "actor_namespace": None, "token_id": None, "role": None, "namespace": "default", "address": None,
+    "request_id": "r",
     "method": "POST", "path": "/", "action": "x", "target": None, "status": 200, "code": None,
 }  # fmt: skip
 
@@ -172,7 +174,7 @@ async def recording(store: Store) -> Act:
 async def recording_beside(store: Store) -> Act:
     runs = [NewRun(id=new_id(), task="send_invoice", queue="mail")]
     entries = [AuditEntry(id=new_id(), **ENTRY)]
-    return lambda: store.access.with_audit(entries, lambda beside: store.runs.insert_runs(runs, beside=beside))
+    return lambda: store.access.with_audit(entries, lambda beside: store.run_inserts.insert_runs(runs, beside=beside))
 
 
 async def recording_within(store: Store) -> Act:
@@ -199,12 +201,12 @@ CASES = [(parent, prepare) for parent, cases in WRITES.items() for prepare in ca
     ("parent", "prepare"), CASES, ids=[f"{parent}-{prepare.__name__}" for parent, prepare in CASES]
 )
 @pytest.mark.parametrize("days", [50, -50])
-async def test_a_write_on_a_missing_day_is_written(
+async def test_a_write_on_a_missing_day_succeeds(
     store: Store, sql: Any, fake_clock: FakeClock, parent: str, prepare: Callable[[Store], Awaitable[Act]], days: int
 ) -> None:
     act = await prepare(store)
     if days < 0 and prepare in (losing, burying, expiring):
-        # Nothing is over by a clock that was set back.
+        # Nothing has expired by a clock that was set back.
         return
     fake_clock.step_database(days * DAY)
     await act()
@@ -212,7 +214,7 @@ async def test_a_write_on_a_missing_day_is_written(
     assert await sql.fetchval(f"select count(*) from foliot.{partition_name(parent, day)}") >= 1
 
 
-async def test_the_end_of_a_transactional_task_is_written_and_its_effect_kept(
+async def test_the_end_of_a_transactional_task_and_its_effect_are_written(
     database_url: str, store: Store, sql: Any
 ) -> None:
     app, calls = foliot.App(), 0
@@ -236,20 +238,17 @@ async def test_the_end_of_a_transactional_task_is_written_and_its_effect_kept(
     assert (view.state, calls, await sql.fetchval("select balance from account")) == (RunState.SUCCEEDED, 1, 999)
 
 
-async def test_writers_that_meet_the_same_missing_day_at_once_are_all_written(
-    store: Store, sql: Any, fake_clock: FakeClock
-) -> None:
+async def test_concurrent_writes_on_a_missing_day_all_succeed(store: Store, sql: Any, fake_clock: FakeClock) -> None:
     acts = [await finishing(store) for _ in range(12)]
     fake_clock.step_database(50 * DAY)
     assert await asyncio.gather(*(act() for act in acts)) == [1] * 12
     assert await sql.fetchval("select count(*) from foliot.history") == 12
 
 
-async def test_a_day_is_made_although_another_is_being_detached(
+async def test_a_day_is_created_while_another_is_detached(
     store: Store, sql: Any, database_url: str, fake_clock: FakeClock
 ) -> None:
-    """A detach waits for long readers. A write that needs a new day must not wait along, nor keep the detach from its
-    end."""
+    """A detach waits for long readers. A write that needs a new day must neither wait for it nor block it."""
     act = await finishing(store)
     old = partition_name("history", fake_clock.now().date())
     reader, detacher = await asyncpg.connect(database_url), await asyncpg.connect(database_url)
@@ -272,7 +271,7 @@ async def test_a_day_is_made_although_another_is_being_detached(
         await detacher.close()
 
 
-async def test_a_clock_that_leaps_ahead_costs_no_history(
+async def test_a_clock_that_jumps_ahead_deletes_no_history(
     store: Store, sql: Any, fake_clock: FakeClock, events: EventBus
 ) -> None:
     kept = await finish(store)

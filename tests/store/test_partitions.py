@@ -24,7 +24,7 @@ WORKER = new_id()
 
 @pytest.fixture
 def fake_clock() -> FakeClock:
-    """Late in the evening in the test server's own zone, when it is already the next day in UTC."""
+    """Late in the evening in the test server's own zone, when the next day has begun in UTC."""
     return FakeClock(datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0))
 
 
@@ -42,13 +42,13 @@ async def partitions(sql: Any, parent: str) -> list[str]:
 
 async def finish_one(store: Store) -> NewRun:
     run = NewRun(id=new_id(), task="t", queue="q")
-    await store.runs.insert_runs([run])
+    await store.run_inserts.insert_runs([run])
     (claim,) = await claim_runs(store, WORKER, {"q": 1}, ["t"])
-    assert await store.runs.finish_runs(WORKER, [Outcome(run.id, claim.token, RunState.SUCCEEDED)]) == 1
+    assert await store.outcomes.finish_runs(WORKER, [Outcome(run.id, claim.token, RunState.SUCCEEDED)]) == 1
     return run
 
 
-async def test_a_week_of_days_is_kept_ahead(store: Store, sql: Any, fake_clock: FakeClock) -> None:
+async def test_partitions_for_a_week_are_created_ahead(store: Store, sql: Any, fake_clock: FakeClock) -> None:
     for days_later in (0, 1, 30):
         await fake_clock.advance(86_400 * days_later)
         await store.partitions.create_missing()
@@ -59,27 +59,27 @@ async def test_a_week_of_days_is_kept_ahead(store: Store, sql: Any, fake_clock: 
     assert await store.partitions.create_missing() == 0
 
 
-async def test_nodes_that_make_the_same_days_at_once_do_not_trip_over_each_other(
-    store: Store, sql: Any, fake_clock: FakeClock
-) -> None:
+async def test_nodes_that_create_the_same_days_do_not_conflict(store: Store, sql: Any, fake_clock: FakeClock) -> None:
     await fake_clock.advance(86_400 * 20)
     await asyncio.gather(*(store.partitions.create_missing() for _ in range(5)))
     assert partition_name("history", fake_clock.now().date()) in await partitions(sql, "history")
 
 
-async def test_a_finish_on_a_day_without_a_partition_makes_it(store: Store, sql: Any, fake_clock: FakeClock) -> None:
+async def test_a_finish_on_a_day_without_a_partition_creates_it(store: Store, sql: Any, fake_clock: FakeClock) -> None:
     await fake_clock.advance(86_400 * 50)
     run = await finish_one(store)
     day = partition_name("history", fake_clock.now().date())
     assert await sql.fetchval(f"select id from foliot.{day}") == run.id
 
 
-async def test_a_retry_on_a_day_without_a_partition_makes_it(store: Store, sql: Any, fake_clock: FakeClock) -> None:
+async def test_a_retry_on_a_day_without_a_partition_creates_it(store: Store, sql: Any, fake_clock: FakeClock) -> None:
     await fake_clock.advance(86_400 * 50)
     run = NewRun(id=new_id(), task="t", queue="q")
-    await store.runs.insert_runs([run])
+    await store.run_inserts.insert_runs([run])
     (claim,) = await claim_runs(store, WORKER, {"q": 1}, ["t"])
-    assert await store.runs.retry_runs(WORKER, [Outcome(run.id, claim.token, RunState.SCHEDULED, "error", 1.0)]) == 1
+    assert (
+        await store.outcomes.retry_runs(WORKER, [Outcome(run.id, claim.token, RunState.SCHEDULED, "error", 1.0)]) == 1
+    )
     assert (
         await sql.fetchval(f"select run_id from foliot.{partition_name('attempts', fake_clock.now().date())}") == run.id
     )
@@ -105,7 +105,7 @@ async def test_retention_drops_whole_days_and_nothing_younger(
     )
 
 
-async def test_neither_making_nor_dropping_days_waits_for_a_long_reader_or_stops_writers(
+async def test_creating_and_dropping_days_neither_waits_for_readers_nor_blocks_writers(
     store: Store, database_url: str, fake_clock: FakeClock
 ) -> None:
     await finish_one(store)
@@ -118,7 +118,7 @@ async def test_neither_making_nor_dropping_days_waits_for_a_long_reader_or_stops
     await reader.close()
 
 
-async def test_a_detach_that_was_interrupted_is_finished_the_next_time(
+async def test_an_interrupted_detach_is_finished_later(
     store: Store, sql: Any, database_url: str, fake_clock: FakeClock
 ) -> None:
     await finish_one(store)

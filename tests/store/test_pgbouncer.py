@@ -1,4 +1,4 @@
-"""Everything works through PgBouncer in transaction mode, where a session is ours for one transaction only."""
+"""Everything works through PgBouncer in transaction mode, which gives us a session for one transaction only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ async def pooled(database_url: str, tmp_path: Path, events: EventBus) -> AsyncIt
         yield store
 
 
-async def test_the_pooler_is_noticed_and_a_direct_connection_is_not_taken_for_one(pooled: Store, store: Store) -> None:
+async def test_the_pooler_is_detected_and_a_direct_connection_is_not_mistaken_for_one(
+    pooled: Store, store: Store
+) -> None:
     assert pooled.database.is_pooled
     assert not store.database.is_pooled
 
@@ -42,20 +44,19 @@ async def test_migrations_and_partitions_work_through_it(pooled: Store) -> None:
     await pooled.partitions.drop_expired()
 
 
-async def test_every_statement_has_its_limits_there_too(pooled: Store, config: Config) -> None:
+async def test_every_statement_has_its_limits_behind_the_pooler(pooled: Store, config: Config) -> None:
     query = Query("limit", "select setting::float8 / 1000 from pg_settings where name = 'statement_timeout'")
     assert await pooled.database.fetch_value(query) == config.database_statement_seconds
 
 
-async def test_many_clients_on_few_sessions_take_runs_through_their_whole_life(pooled: Store, sql: Any) -> None:
-    """More clients at once than PgBouncer has sessions, so that statements of different clients meet on the same
-    one."""
+async def test_many_clients_on_few_sessions_run_jobs_from_submission_to_end(pooled: Store, sql: Any) -> None:
+    """More clients than PgBouncer has sessions, so statements of different clients share one."""
 
     async def client() -> int:
         worker, done = new_id(), 0
-        await pooled.runs.insert_runs([NewRun(id=new_id(), task="t", queue="q") for _ in range(50)])
+        await pooled.run_inserts.insert_runs([NewRun(id=new_id(), task="t", queue="q") for _ in range(50)])
         while claims := await claim_runs(pooled, worker, {"q": 20}, ["t"]):
-            done += await pooled.runs.finish_runs(
+            done += await pooled.outcomes.finish_runs(
                 worker, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims]
             )
         return done

@@ -1,4 +1,5 @@
-"""Statements outlive restarts, lost connections, failovers and locks; and what can't be repeated blindly is not."""
+"""Statements survive restarts, lost connections, failovers and locks. Statements that can't be repeated safely are not
+repeated."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import json
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import asyncpg
 import msgspec
@@ -23,6 +24,7 @@ from foliot.model.ids import new_id, new_id_texts
 from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun, SubmittedRun
 from foliot.model.states import RunState
+from foliot.service import own_task
 from foliot.store.postgres import IDLE_SECONDS, Database, Transaction
 from foliot.store.queries import Query
 from foliot.store.store import Store, open_store
@@ -35,12 +37,14 @@ from tests.support.server import PostgresServer
 PING = Query("ping", "select 42")
 PID = Query("pid", "select pg_backend_pid()")
 SLEEP = Query("sleep", "select pg_sleep($1)")
-# As long as a server may take to come back on a busy machine.
+# A restart may take this long on a busy machine.
 PATIENT = Config(database_retry_seconds=60)
 FINISH = """
 with gone as (delete from foliot.runs where id = $1 returning *)
-insert into foliot.history (id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state, queue, task)
-select id, created_at, due_at, started_at, clock_timestamp(), token, attempt, lost, priority, 'succeeded', queue, task from gone
+insert into foliot.history (id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, state,
+    queue, task)
+select id, created_at, due_at, started_at, clock_timestamp(), token, attempt, lost, priority, 'succeeded', queue, task
+    from gone
 """
 WAITING = "select exists (select from pg_locks where not granted)"
 
@@ -51,7 +55,8 @@ def run() -> NewRun:
 
 async def terminate_all(sql: Any) -> None:
     await sql.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> "
+        "pg_backend_pid()"
     )
 
 
@@ -68,7 +73,7 @@ async def test_every_session_has_its_limits(store: Store, config: Config) -> Non
         assert shown == seconds
 
 
-async def test_a_terminated_session_goes_unnoticed(store: Store, sql: Any, seen: list[Event]) -> None:
+async def test_a_terminated_session_is_replaced_transparently(store: Store, sql: Any, seen: list[Event]) -> None:
     for _ in range(5):
         assert await store.database.fetch_value(PING) == 42
         await terminate_all(sql)
@@ -82,7 +87,7 @@ async def test_a_terminated_session_goes_unnoticed(store: Store, sql: Any, seen:
     assert any(isinstance(event, StoreInterrupted) for event in seen)
 
 
-async def test_what_is_not_repeatable_is_reported_as_doubtful(store: Store, sql: Any) -> None:
+async def test_a_statement_that_can_not_be_repeated_is_reported_as_doubtful(store: Store, sql: Any) -> None:
     sleeping = asyncio.create_task(store.database.fetch(SLEEP, 5.0, is_repeatable=False))
     while not await sql.fetchval(
         "select count(*) from pg_stat_activity where query like '%pg_sleep($1)%' and pid <> pg_backend_pid()"
@@ -100,7 +105,7 @@ async def test_a_statement_that_can_never_succeed_fails_at_once(store: Store, se
     assert seen == []
 
 
-async def test_a_locked_row_is_waited_for_and_tried_again(
+async def test_a_statement_on_a_locked_row_waits_and_is_repeated(
     database_url: str, events: EventBus, sql: Any, seen: list[Event]
 ) -> None:
     config = Config(database_lock_seconds=0.1)
@@ -115,7 +120,7 @@ async def test_a_locked_row_is_waited_for_and_tried_again(
         assert (await beating).is_renewed
 
 
-async def test_silence_ends_by_our_own_limit_and_the_session_is_given_up(database_url: str, events: EventBus) -> None:
+async def test_a_silent_session_times_out_and_is_dropped(database_url: str, events: EventBus) -> None:
     config = Config(database_statement_seconds=1, database_retry_seconds=1)
     async with (
         proxy_to(database_url) as (proxy, url),
@@ -129,7 +134,7 @@ async def test_silence_ends_by_our_own_limit_and_the_session_is_given_up(databas
         assert await database.fetch_value(PING) == 42
 
 
-class TestAServerOfItsOwn:
+class TestOwnServer:
     @pytest.fixture
     async def server(self, tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
         server = EmbeddedPostgres(tmp_path / "data", clock=SystemClock())
@@ -140,19 +145,19 @@ class TestAServerOfItsOwn:
         url = await server.start()
         async with open_store(url, config=PATIENT, clock=SystemClock(), events=events, part="test") as store:
             await store.migrate()
-            await store.runs.insert_runs([run() for _ in range(100)])
+            await store.run_inserts.insert_runs([run() for _ in range(100)])
             postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
             for process in [psutil.Process(postmaster), *psutil.Process(postmaster).children(recursive=True)]:
                 process.send_signal(signal.SIGKILL)
             await server.exited.wait()
             with events.expect(StoreInterrupted) as interrupted:
-                claiming = asyncio.create_task(store.runs.recover_claims(new_id(), []))
+                claiming = asyncio.create_task(store.claims.recover_claims(new_id(), []))
                 await interrupted
             await server.start()
             assert await claiming == []
             assert len(await claim_runs(store, new_id(), {"q": 1000}, ["t"])) == 100
 
-    async def test_a_demoted_node_is_left_until_one_takes_writes_again(
+    async def test_a_demoted_primary_is_left_for_a_writable_one(
         self, server: EmbeddedPostgres, events: EventBus
     ) -> None:
         url = await server.start()
@@ -167,7 +172,7 @@ class TestAServerOfItsOwn:
                 await asyncio.sleep(0.01)
             assert not await store.can_write()
             with events.expect(StoreInterrupted, lambda event: "TargetServer" in event.error) as refused:
-                inserting = asyncio.create_task(store.runs.insert_runs([run()]))
+                inserting = asyncio.create_task(store.run_inserts.insert_runs([run()]))
                 await refused
             await admin.execute("set default_transaction_read_only = off")
             await admin.execute("alter system reset default_transaction_read_only")
@@ -177,8 +182,8 @@ class TestAServerOfItsOwn:
             await admin.close()
 
 
-class TestAnAnswerThatGotLost:
-    """The statement was carried out; its answer never came."""
+class TestLostAnswer:
+    """The statement was executed, but its answer never arrived."""
 
     @pytest.fixture
     async def lossy(self, database_url: str, events: EventBus) -> AsyncIterator[tuple[Proxy, Store]]:
@@ -192,40 +197,40 @@ class TestAnAnswerThatGotLost:
         proxy, store = lossy
         given = [run() for _ in range(3)]
         proxy.swallow_answer_to("insert into foliot.runs")
-        stored = await store.runs.insert_runs(given)
+        stored = await store.run_inserts.insert_runs(given)
         assert proxy.swallowed.is_set()
         assert set(stored) == {r.id for r in given}
         assert await sql.fetchval("select count(*) from foliot.runs") == 3
 
-    async def test_what_is_alike_is_stored_once_and_whole(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
+    async def test_equal_runs_are_stored_once_and_completely(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
         proxy, store = lossy
         ids = new_id_texts(300)
         proxy.swallow_answer_to("insert into foliot.runs")
-        assert (await store.runs.insert_alike(run(), ids, json.dumps(ids))).state is RunState.READY
+        assert (await store.run_inserts.insert_alike(run(), ids, json.dumps(ids))).state is RunState.READY
         assert proxy.swallowed.is_set()
         stored = await sql.fetch("select id, payload #>> '{}' as payload from foliot.runs order by rank")
         assert [(str(row["id"]), row["payload"]) for row in stored] == [(one, one) for one in ids]
 
-    async def test_an_insert_of_runs_that_have_finished_meanwhile_does_not_bring_them_back(
+    async def test_a_repeated_insert_does_not_revive_finished_runs(
         self, lossy: tuple[Proxy, Store], store: Store, sql: Any
     ) -> None:
         proxy, far = lossy
         given = run()
         worker = new_id()
         proxy.swallow_answer_to("insert into foliot.runs")
-        inserting = asyncio.create_task(far.runs.insert_runs([given]))
+        inserting = asyncio.create_task(far.run_inserts.insert_runs([given]))
         while not (claims := await claim_runs(store, worker, {"q": 1}, ["t"])):
             await asyncio.sleep(0)
-        await store.runs.finish_runs(worker, [Outcome(claims[0].run_id, claims[0].token, RunState.SUCCEEDED)])
+        await store.outcomes.finish_runs(worker, [Outcome(claims[0].run_id, claims[0].token, RunState.SUCCEEDED)])
         assert set(await inserting) == {given.id}
         assert await sql.fetchval("select count(*) from foliot.runs") == 0
         assert await sql.fetchval("select count(*) from foliot.history") == 1
 
-    async def test_nor_does_one_that_is_under_way_while_they_finish(self, store: Store, sql: Any) -> None:
-        """It does not find the run in history yet, and when it has waited for who is about to end it, not among the
-        live ones any more."""
+    async def test_a_repeated_insert_does_not_revive_runs_that_finish_during_it(self, store: Store, sql: Any) -> None:
+        """The insert does not find the run in history yet. After waiting for the statement that ends the run, it is no
+        longer among the live runs either."""
         given, worker = run(), new_id()
-        await store.runs.insert_runs([given])
+        await store.run_inserts.insert_runs([given])
         (claim,) = await claim_runs(store, worker, {"q": 1}, ["t"])
         async with sql.transaction():
             await sql.execute(FINISH, given.id)
@@ -242,14 +247,16 @@ class TestAnAnswerThatGotLost:
         assert await sql.fetchval("select count(*) from foliot.runs") == 0
         assert await sql.fetchval("select count(*) from foliot.history") == 1
 
-    async def test_runs_that_are_stored_with_what_is_told_of_them_are_stored_once(
+    async def test_runs_stored_with_their_audit_entries_are_stored_once(
         self, lossy: tuple[Proxy, Store], sql: Any
     ) -> None:
         proxy, store = lossy
         given = [run() for _ in range(3)]
         entries = [entry_for(r) for r in given]
         proxy.swallow_answer_to("insert into foliot.runs")
-        stored = await store.access.with_audit(entries, lambda beside: store.runs.insert_runs(given, beside=beside))
+        stored = await store.access.with_audit(
+            entries, lambda beside: store.run_inserts.insert_runs(given, beside=beside)
+        )
         assert proxy.swallowed.is_set()
         assert set(stored) == {r.id for r in given}
         assert await sql.fetchval("select count(*) from foliot.runs") == 3
@@ -259,27 +266,27 @@ class TestAnAnswerThatGotLost:
     async def test_a_claim_is_in_doubt_and_can_be_recovered(self, lossy: tuple[Proxy, Store]) -> None:
         proxy, store = lossy
         worker = new_id()
-        await store.runs.insert_runs([run()])
+        await store.run_inserts.insert_runs([run()])
         proxy.swallow_answer_to("set state = 'running'")
         with pytest.raises(StoreUnavailable) as caught:
             await claim_runs(store, worker, {"q": 10}, ["t"])
         assert caught.value.is_doubtful
-        assert len(await store.runs.recover_claims(worker, [])) == 1
+        assert len(await store.claims.recover_claims(worker, [])) == 1
 
     async def test_a_finish_is_written_once(self, lossy: tuple[Proxy, Store], sql: Any) -> None:
         proxy, store = lossy
         worker = new_id()
-        await store.runs.insert_runs([run()])
+        await store.run_inserts.insert_runs([run()])
         (claim,) = await claim_runs(store, worker, {"q": 10}, ["t"])
         outcome = Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)
         proxy.swallow_answer_to("delete from foliot.runs")
-        assert await store.runs.finish_runs(worker, [outcome]) == 0
+        assert await store.outcomes.finish_runs(worker, [outcome]) == 0
         assert proxy.swallowed.is_set()
-        assert await store.runs.count_written(worker, [outcome]) == 1
+        assert await store.outcomes.count_written(worker, [outcome]) == 1
         assert await sql.fetchval("select count(*) from foliot.history") == 1
 
 
-async def test_a_server_that_is_not_there_is_waited_for_and_then_said(events: EventBus) -> None:
+async def test_a_missing_server_is_awaited_and_then_reported(events: EventBus) -> None:
     config = msgspec.structs.replace(Config(), database_retry_seconds=0.2)
     with pytest.raises(StoreUnavailable, match="connect"):
         async with Database("postgresql://foliot@127.0.0.1:1/none", config=config, clock=SystemClock(), events=events):
@@ -296,7 +303,25 @@ async def test_a_cancelled_statement_leaves_the_pool_usable(store: Store) -> Non
     assert await store.database.fetch_value(PING) == 42
 
 
-class TestSessionsAtHand:
+async def test_a_raising_task_factory_does_not_leak_sessions(store: Store) -> None:
+    """Jobs share the event loop with the store, and may install a task factory. The pool releases its sessions in tasks
+    of the loop."""
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("no tasks here")
+
+    loop = asyncio.get_running_loop()
+    for _ in range(3):
+        statements = [own_task(store.database.fetch_value(PING)) for _ in range(Config().database_pool_size)]
+        loop.set_task_factory(refuse)
+        try:
+            await asyncio.wait(statements)
+        finally:
+            loop.set_task_factory(None)
+        assert [statement.result() for statement in statements] == [42] * len(statements)
+
+
+class TestIdleSessions:
     @pytest.fixture
     async def database(self, database_url: str, events: EventBus) -> AsyncIterator[Database]:
         async with Database(
@@ -304,10 +329,10 @@ class TestSessionsAtHand:
         ) as database:
             yield database
 
-    async def test_the_next_statement_finds_the_session_of_the_last(self, database: Database) -> None:
+    async def test_the_next_statement_reuses_the_last_session(self, database: Database) -> None:
         assert await database.fetch_value(PID) == await database.fetch_value(PID)
 
-    async def test_what_was_idle_for_long_is_not_trusted(
+    async def test_a_long_idle_session_is_not_reused(
         self, database_url: str, fake_clock: FakeClock, events: EventBus, sql: Any
     ) -> None:
         async with Database(database_url, config=Config(), clock=fake_clock, events=events) as database:
@@ -317,13 +342,13 @@ class TestSessionsAtHand:
             while await sql.fetchval("select exists (select from pg_stat_activity where pid = $1)", before):
                 await asyncio.sleep(0.01)
 
-    async def test_who_waits_for_one_gets_it(self, database: Database, seen: list[Event]) -> None:
-        """The pool is waited at: what is done with its statement does not keep its session, or they would wait until
-        their time is up."""
+    async def test_a_waiting_caller_gets_a_released_session(self, database: Database, seen: list[Event]) -> None:
+        """Callers wait for the pool here. Work after a statement must not keep its session, or they would wait until
+        they time out."""
         await asyncio.gather(*(database.fetch(SLEEP, 0.05) for _ in range(7)))
         assert seen == []
 
-    async def test_one_that_ended_makes_room_for_another(self, database: Database, sql: Any) -> None:
+    async def test_an_ended_session_makes_room_for_another(self, database: Database, sql: Any) -> None:
         for _ in range(3):
             await terminate_all(sql)
             await asyncio.gather(*(database.fetch(SLEEP, 0.05) for _ in range(2)))
@@ -333,3 +358,12 @@ class TestSessionsAtHand:
 
 def test_the_test_server_does_not_run_on_utc(postgres: PostgresServer) -> None:
     assert asyncio.run(postgres.admin("show timezone"))[0][0] == "America/Los_Angeles"
+
+
+async def test_statements_are_not_compiled_whatever_the_server_would_do(
+    database_url: str, config: Config, sql: Any
+) -> None:
+    name = await sql.fetchval("select current_database()")
+    await sql.execute(f"alter database {name} set jit = on")
+    async with open_store(database_url, config=config, clock=SystemClock(), events=EventBus(), part="test") as found:
+        assert await found.database.fetch_value(Query("jit", "show jit")) == "off"

@@ -7,6 +7,7 @@ import pytest
 
 from foliot.store import queries
 from foliot.store.store import Store
+from tests.support.queries import query_named
 
 FAMILIES = [entry.name.removesuffix(".sql") for entry in (resources.files("foliot.store") / "sql").iterdir()]
 
@@ -57,7 +58,7 @@ def test_a_query_uses_exactly_the_parameters_that_it_declares(wrong: str) -> Non
         queries.parsed(f"-- name: {wrong}\n", "sample.sql")
 
 
-def test_a_fragment_takes_the_place_of_its_mark() -> None:
+def test_a_fragment_replaces_its_mark() -> None:
     found = queries.parsed(
         "-- fragment: part\n-- Why.\n1 + :a\n\n-- name: sample(\n--     a\n-- )\n-- Why.\nselect {{part}}\n",
         "sample.sql",
@@ -71,7 +72,8 @@ async def test_two_statements_become_one(sql: Any) -> None:
     asked = queries.query_of(
         "asked",
         ("one", "two"),
-        "-- Why.\nwith summed as (\n    select :two::int + :one::int as sum\n)\nselect sum, :one::int as one from summed",
+        "-- Why.\nwith summed as (\n    select :two::int + :one::int as sum\n)\nselect sum, :one::int as one from "
+        "summed",
     )
     beside = queries.query_of("beside", ("a", "b"), "-- Why else.\ninsert into kept select :a::int, :b::text")
     both = queries.together(asked, beside)
@@ -85,14 +87,14 @@ async def test_two_statements_become_one(sql: Any) -> None:
 
 
 async def plan(sql: Any, name: str, *arguments: object) -> str:
-    """The plan that is used for any arguments, as after a few executions of the prepared statement."""
+    """The generic plan, which PostgreSQL uses after some executions of a prepared statement."""
     await sql.execute("set plan_cache_mode = force_generic_plan")
-    statement = await sql.prepare(queries.load("runs")[name].sql)
+    statement = await sql.prepare(query_named(name).sql)
     return str(await statement.explain(*arguments))
 
 
-class TestTheHotStatementsUseTheirIndexes:
-    """With many runs in the table, and with statistics from when it was empty."""
+class TestIndexUse:
+    """Hot statements use their indexes with many runs in the table, and with statistics from when it was empty."""
 
     @pytest.fixture
     async def many_runs(self, store: Store, sql: Any) -> None:
@@ -100,7 +102,8 @@ class TestTheHotStatementsUseTheirIndexes:
         await sql.execute(
             """
             insert into foliot.runs (id, created_at, due_at, rank, state, queue, task)
-            select gen_random_uuid(), now(), now(), n, (array['ready', 'scheduled', 'waiting'])[n % 3 + 1], 'q' || n % 5, 't'
+            select gen_random_uuid(), now(), now(), n, (array['ready', 'scheduled', 'waiting'])[n % 3 + 1],
+                'q' || n % 5, 't'
             from generate_series(1, 20000) n
             """
         )

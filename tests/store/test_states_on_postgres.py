@@ -1,4 +1,5 @@
-"""Every pair of states, on real PostgreSQL: a run goes from one to the other if and only if the table says so."""
+"""Every pair of states on real PostgreSQL: a run moves from one to the other if and only if the table of states allows
+it."""
 
 from __future__ import annotations
 
@@ -15,26 +16,30 @@ from foliot.model.outcome import Outcome
 from foliot.model.run import NewRun
 from foliot.model.states import LIVE, TERMINAL, TRANSITIONS, RunState
 from foliot.model.workflow import Step, plan
+from foliot.scheduler.conditions import decide_conditions
 from foliot.store.store import Store
 from tests.support.runs import claim_runs
 
 WORKER, TOKEN = new_id(), 7
+SUSPENDED = [RunState.WAITING, RunState.SCHEDULED, RunState.HELD]
 
 
 async def place(store: Store, sql: Any, state: RunState) -> UUID:
-    """A run put into a state by hand, with the columns that go with it."""
+    """Inserts a run in a state by hand, with the columns that belong to it."""
     run_id = new_id()
-    await store.runs.insert_runs([NewRun(id=run_id, task="t", queue="q")])
+    await store.run_inserts.insert_runs([NewRun(id=run_id, task="t", queue="q")])
     worker = WORKER if state is RunState.RUNNING else None
     if state in LIVE:
         held_by = "limit" if state is RunState.HELD else None
-        await sql.execute("update foliot.runs set state = $2, worker_id = $3, token = $4, started_at = now(), held_by = $5 where id = $1",
+        await sql.execute("update foliot.runs set state = $2, worker_id = $3, token = $4, started_at = now(), held_by "
+        "= $5 where id = $1",
                           run_id, state, worker, TOKEN, held_by)  # fmt: skip
         return run_id
     await sql.execute(
         """
         with gone as (delete from foliot.runs where id = $1 returning *)
-        insert into foliot.history (id, created_at, due_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task)
+        insert into foliot.history (id, created_at, due_at, finished_at, token, attempt, lost, priority, worker_id,
+            state, queue, task)
         select id, created_at, due_at, now(), $3, attempt, lost, priority, $4, $2, queue, task from gone
         """,
         run_id, state, TOKEN, WORKER,
@@ -50,20 +55,20 @@ async def state_of(sql: Any, run_id: UUID) -> list[str]:
 
 
 def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[Callable[[UUID], Awaitable[object]]]:
-    """Every statement of the store that can put a run into `target`."""
-    runs = store.runs
+    """Every store statement that can move a run into `target`."""
+    runs, outcomes = store.runs, store.outcomes
 
     def outcome(run_id: UUID) -> list[Outcome]:
         return [Outcome(run_id, TOKEN, target, "error")]
 
     async def promote(run_id: UUID) -> None:
-        await runs.promote_due_runs(1000)
+        await store.due_runs.promote_due_runs(1000)
 
     async def claim(run_id: UUID) -> None:
         await claim_runs(store, WORKER, {"q": 1000}, ["t"])
 
     async def lose(run_id: UUID) -> None:
-        await runs.lose_runs(1000, 1000 if target is RunState.READY else 1)
+        await store.lost_runs.lose_runs(1000, 1000 if target is RunState.READY else 1)
 
     def move(run_id: UUID) -> Awaitable[object]:
         return runs.move_runs([run_id], target)
@@ -72,18 +77,23 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
         return runs.close_runs([run_id], target, "test")
 
     def finish(run_id: UUID) -> Awaitable[object]:
-        return runs.finish_runs(WORKER, outcome(run_id))
+        return outcomes.finish_runs(WORKER, outcome(run_id))
 
     def retry(run_id: UUID) -> Awaitable[object]:
-        return runs.retry_runs(WORKER, outcome(run_id))
+        return outcomes.retry_runs(WORKER, outcome(run_id))
 
     def release(run_id: UUID) -> Awaitable[object]:
-        return runs.release_runs(WORKER, outcome(run_id))
+        return outcomes.release_runs(WORKER, outcome(run_id))
 
     ways: dict[RunState, list[Callable[[UUID], Awaitable[object]]]] = {
-        RunState.WAITING: [move, partial(expand, store)],
-        RunState.SCHEDULED: [move, retry, partial(end_upstream, store, sql, target)],
-        RunState.HELD: [move, partial(end_upstream, store, sql, target)],
+        RunState.WAITING: [move, partial(expand, store), partial(suspend, store, sql, target)],
+        RunState.SCHEDULED: [
+            move,
+            retry,
+            partial(end_upstream, store, sql, target),
+            partial(suspend, store, sql, target),
+        ],
+        RunState.HELD: [move, partial(end_upstream, store, sql, target), partial(suspend, store, sql, target)],
         RunState.READY: [
             move,
             promote,
@@ -91,12 +101,25 @@ def ways_to(store: Store, sql: Any, source: RunState, target: RunState) -> list[
             lose,
             partial(end_upstream, store, sql, target),
             partial(signal, store, sql),
+            partial(suspend, store, sql, target),
+            partial(nudge, store, sql),
+            partial(signal_function, store, sql),
         ],
         RunState.RUNNING: [claim],
         RunState.SUCCEEDED: [finish, partial(end_last_child, store, sql, target)],
-        RunState.FAILED: [finish, lose, partial(end_last_child, store, sql, target)],
+        RunState.FAILED: [
+            finish,
+            lose,
+            partial(decide, store, sql, target),
+            partial(end_last_child, store, sql, target),
+        ],
         RunState.CANCELLED: [finish, close, partial(cancel, store), partial(end_last_child, store, sql, target)],
-        RunState.SKIPPED: [close, partial(end_upstream, store, sql, target)],
+        RunState.SKIPPED: [
+            finish,
+            close,
+            partial(decide, store, sql, target),
+            partial(end_upstream, store, sql, target),
+        ],
     }
     ways[RunState.SKIPPED if source in (RunState.READY, RunState.WAITING) else RunState.CANCELLED].append(
         partial(expire, store, sql)
@@ -108,12 +131,12 @@ async def expire(store: Store, sql: Any, run_id: UUID) -> None:
     await sql.execute(
         "update foliot.runs set started_at = null, expires_at = now() - interval '1 second' where id = $1", run_id
     )
-    await store.runs.expire_runs(1000)
+    await store.expiry.expire_runs(1000)
 
 
 async def cancel(store: Store, run_id: UUID) -> None:
-    await store.runs.mark_cancelled([run_id], "test", is_forced=False)
-    await store.runs.close_cancelled(1000)
+    await store.cancellation.mark_cancelled([run_id], "test", is_forced=False)
+    await store.cancellation.close_cancelled(1000)
 
 
 async def expand(store: Store, run_id: UUID) -> None:
@@ -122,42 +145,88 @@ async def expand(store: Store, run_id: UUID) -> None:
 
 
 async def end_last_child(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
-    """The run is made of another, which ends."""
+    """Ends the last child of the run."""
     child_id = await place(store, sql, RunState.RUNNING)
     await sql.execute(
         """
-        insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity, unfinished)
+        insert into foliot.parents (id, root_id, run_id, kind, created_at, on_failure, total, next_index, capacity,
+            unfinished)
         values ($1, $1, $1, 'workflow', now(), 'continue', 1, 1, 1, 1)
         """,
         run_id,
     )
     await sql.execute("update foliot.runs set parent_id = $2, step = 'only' where id = $1", child_id, run_id)
-    await store.runs.finish_runs(WORKER, [Outcome(child_id, TOKEN, target, "error")])
+    await store.outcomes.finish_runs(WORKER, [Outcome(child_id, TOKEN, target, "error")])
 
 
 async def end_upstream(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
-    """The run waits for another, which ends."""
+    """Ends the upstream run that the run waits for."""
     upstream_id = await place(store, sql, RunState.RUNNING)
     await sql.execute("update foliot.runs set has_dependents = true where id = $1", upstream_id)
     await sql.execute("insert into foliot.dependencies (upstream_id, run_id) values ($1, $2)", upstream_id, run_id)
     await sql.execute(
         """
-        update foliot.runs set rule = 'all_success', unmet = 1, met_succeeded = 0, met_failed = 0, met_skipped = 0, delay_seconds = $2,
+        update foliot.runs set rule = 'all_success', unmet = 1, met_succeeded = 0, met_failed = 0, met_skipped = 0,
+            delay_seconds = $2,
             options = $3::jsonb
         where id = $1
         """,
         run_id, 60.0 if target is RunState.SCHEDULED else None, '{"signal": {}}' if target is RunState.HELD else None,
     )  # fmt: skip
     end = RunState.FAILED if target is RunState.SKIPPED else RunState.SUCCEEDED
-    await store.runs.finish_runs(WORKER, [Outcome(upstream_id, TOKEN, end, "error")])
+    await store.outcomes.finish_runs(WORKER, [Outcome(upstream_id, TOKEN, end, "error")])
+
+
+async def decide(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
+    """Decides the condition that holds the run."""
+    when = "false" if target is RunState.SKIPPED else "params.x"
+    await sql.execute(
+        "update foliot.runs set options = jsonb_build_object('condition', jsonb_build_object('when', $2::text)), "
+        "held_by = case when state = 'held' then 'condition' end where id = $1",
+        run_id, when,
+    )  # fmt: skip
+    await decide_conditions(store)
 
 
 async def signal(store: Store, sql: Any, run_id: UUID) -> None:
     await sql.execute(
-        "update foliot.runs set options = '{\"signal\": {}}', held_by = case when state = 'held' then 'signal' end where id = $1",
+        "update foliot.runs set options = '{\"signal\": {}}', held_by = case when state = 'held' then 'signal' end "
+        "where id = $1",
         run_id,
     )
-    await store.workflows.signal_run(run_id, "{}")
+    await store.signals.signal_run(run_id, "{}")
+
+
+async def suspend(store: Store, sql: Any, target: RunState, run_id: UUID) -> None:
+    """Suspends the function of the run in a wait that leads to this state."""
+    child_id = new_id()
+    await sql.execute("insert into foliot.dependencies values ($1, $2, 'wake')", child_id, run_id)
+    awaits = {
+        RunState.WAITING: f'{{"children": {{"ship": "{child_id}"}}}}',
+        RunState.SCHEDULED: '{"until": "2126-01-01T00:00:00Z"}',
+        RunState.HELD: '{"signals": ["approved"]}',
+        RunState.READY: '{"until": "2026-01-01T00:00:00Z"}',
+    }
+    outcome = Outcome(run_id, TOKEN, RunState.SCHEDULED, "suspended", result=awaits[target])
+    await store.checkpoints.suspend_runs(WORKER, [outcome])
+
+
+async def nudge(store: Store, sql: Any, run_id: UUID) -> None:
+    """Ends the run that the function of the run waits for."""
+    if await sql.fetchval("select state <> all ($1) from foliot.runs where id = $2", SUSPENDED, run_id) is not False:
+        return
+    await sql.execute("update foliot.runs set awaits = '{\"children\": {}}' where id = $1", run_id)
+    await sql.execute("insert into foliot.nudges values ($1, 'wake')", run_id)
+    await store.checkpoints.take_nudges()
+
+
+async def signal_function(store: Store, sql: Any, run_id: UUID) -> None:
+    await sql.execute(
+        "update foliot.runs set awaits = $2, held_by = case when state = 'held' then 'signal' end where id = $1",
+        run_id,
+        '{"signals": ["approved"]}',
+    )
+    await store.checkpoints.signal(run_id, "approved", "{}")
 
 
 @pytest.mark.parametrize("source", RunState)
@@ -180,7 +249,7 @@ async def can_reach(store: Store, sql: Any, source: RunState, target: RunState) 
     return is_reached
 
 
-async def test_a_terminal_run_can_not_be_live_nor_a_live_one_be_finished(store: Store, sql: Any) -> None:
+async def test_live_and_finished_runs_are_kept_apart_by_constraints(store: Store, sql: Any) -> None:
     run_id = await place(store, sql, RunState.READY)
     for state in TERMINAL:
         with pytest.raises(Exception, match="runs_state_is_live"):
@@ -195,9 +264,9 @@ async def test_a_write_with_the_wrong_fence_changes_nothing(
     run_id = await place(store, sql, RunState.RUNNING)
     worker, token = (WORKER, TOKEN - 1) if fence == "token" else (new_id(), TOKEN)
     write = {
-        RunState.SUCCEEDED: store.runs.finish_runs,
-        RunState.SCHEDULED: store.runs.retry_runs,
-        RunState.READY: store.runs.release_runs,
+        RunState.SUCCEEDED: store.outcomes.finish_runs,
+        RunState.SCHEDULED: store.outcomes.retry_runs,
+        RunState.READY: store.outcomes.release_runs,
     }[target]
     assert await write(worker, [Outcome(run_id, token, target, "error")]) == 0
     assert await state_of(sql, run_id) == ["running"]

@@ -1,5 +1,5 @@
-"""Random workflows against the oracle, straight through the store: many claimers at once, in random order and batches,
-some runs lost."""
+"""Random workflows against the oracle, directly through the store: many concurrent claimers, random order and batches,
+and some lost runs."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ async def at_most(sql: Any, number: int) -> bool:
 
 
 async def deadlocks(sql: Any) -> int:
-    """Of this database. The statistics of other sessions arrive when these are idle."""
+    """The number of deadlocks in this database. The statistics of other sessions arrive once these are idle."""
     await sql.execute("select pg_stat_clear_snapshot()")
     found: int = await sql.fetchval("select deadlocks from pg_stat_database where datname = current_database()")
     return found
 
 
 @pytest.mark.timeout(180 + WORKFLOWS // 5)
-async def test_random_workflows_end_as_the_oracle_says(store: Store, sql: Any) -> None:
+async def test_random_workflows_end_as_predicted(store: Store, sql: Any) -> None:
     print(f"ORACLE_SEED={SEED}")  # noqa: T201
     chance = random.Random(SEED)
     drawn: dict[UUID, Drawn] = {}

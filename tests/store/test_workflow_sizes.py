@@ -1,4 +1,4 @@
-"""Many small workflows at once, and large ones: wide, deep, and failing at the first step. Nothing is stuck, nothing
+"""Many small workflows at once, and large ones that are wide, deep, or fail at the first step. Nothing gets stuck or
 recurses."""
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ async def end_of(sql: Any, workflow_id: UUID) -> str | None:
 
 async def fail_first(store: Store, workflow_id: UUID) -> None:
     (claim,) = await claim_runs(store, WORKER, {"default": 100}, ["step"])
-    assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error")]) == 1
+    assert await store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.FAILED, "error")]) == 1
 
 
 @pytest.mark.timeout(180 + DIAMONDS // 10)
-async def test_diamonds_at_once_all_end(store: Store, sql: Any) -> None:
+async def test_many_concurrent_diamonds_all_end(store: Store, sql: Any) -> None:
     diamond = {"steps": [step("first"), step("left", "first"), step("right", "first"), step("last", "left", "right")]}
     async with Claimers(store, random.Random(1)) as claimers:
         for start in range(0, DIAMONDS, 50):
@@ -61,7 +61,7 @@ async def test_diamonds_at_once_all_end(store: Store, sql: Any) -> None:
 
 
 @pytest.mark.timeout(180 + WIDE // 50)
-async def test_a_wide_join_starts_once_after_all(store: Store, sql: Any) -> None:
+async def test_a_wide_join_starts_once_after_all_its_steps(store: Store, sql: Any) -> None:
     keys = [f"s{number}" for number in range(WIDE)]
     async with Claimers(store, random.Random(2), most=500) as claimers:
         workflow_id = await insert(store, {"steps": [*(step(key) for key in keys), step("join", *keys)]})
@@ -97,7 +97,7 @@ async def test_a_deep_chain_is_skipped_at_once_when_its_first_step_fails(
 
 
 @pytest.mark.timeout(180 + DEEP // 100)
-async def test_a_ladder_where_it_takes_two_to_doom_a_step_is_skipped_turn_by_turn(store: Store, sql: Any) -> None:
+async def test_a_ladder_of_steps_with_two_failed_upstreams_is_skipped_step_by_step(store: Store, sql: Any) -> None:
     rungs = DEEP // 4
     ladder = [step("s0")]
     for rung in range(rungs):

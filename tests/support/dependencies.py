@@ -33,5 +33,5 @@ async def end(store: Store, state: RunState = RunState.SUCCEEDED, count: int = 1
     claims = await claim_runs(store, WORKER, {"default": count}, ["simulate"])
     names = [run.name or "" for claim in claims if (run := await store.runs.get_run(claim.run_id))]
     reason = "error" if state is RunState.FAILED else None
-    await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, state, reason) for claim in claims])
+    await store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, state, reason) for claim in claims])
     return sorted(names)

@@ -32,4 +32,4 @@ async def start_run(store: Store, queue: str = "default") -> Any:
 
 
 async def finish_run(store: Store, claim: Any) -> None:
-    assert await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) == 1
+    assert await store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) == 1

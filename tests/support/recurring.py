@@ -69,7 +69,7 @@ async def ticks_of(client: httpx.AsyncClient, reference: str, query: str = "") -
 
 async def end_runs(store: Store) -> int:
     claims = await claim_runs(store, WORKER, {"mail": 100, "default": 100, "bulk": 100}, TASKS)
-    return await store.runs.finish_runs(
+    return await store.outcomes.finish_runs(
         WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
     )
 

@@ -13,14 +13,14 @@ from foliot.model.outcome import Outcome, error_of
 from foliot.model.run import Claim, NewRun
 from foliot.model.states import RunState
 from foliot.store.store import Store
-from foliot.store.workflows import Look
+from foliot.store.stuck_runs import Look
 
 WORKER = new_id()
 
 
 async def insert(store: Store, task: str = "send_invoice", queue: str = "mail", **fields: Any) -> UUID:
     run = NewRun(id=new_id(), task=task, queue=queue, **fields)
-    await store.runs.insert_runs([run])
+    await store.run_inserts.insert_runs([run])
     return run.id
 
 
@@ -28,7 +28,7 @@ async def claim_runs(store: Store, worker_id: UUID, slots: Mapping[str, int], ta
     """Claims as a worker with a fresh lease: without a lease a claim returns nothing."""
     if not (await store.workers.beat(worker_id, [])).is_renewed:
         await store.workers.register_worker(worker_id, "claims by hand", slots, tasks)
-    return await store.runs.claim_runs(worker_id, slots, tasks)
+    return await store.claims.claim_runs(worker_id, slots, tasks)
 
 
 async def claim(
@@ -42,7 +42,7 @@ async def find_stuck(store: Store) -> list[tuple[str, UUID]]:
     look: Look | None = Look(runs=50, parents=5)
     stuck = []
     while look is not None:
-        found, look = await store.workflows.find_stuck(look)
+        found, look = await store.stuck_runs.find_stuck(look)
         stuck += found
     return stuck
 
@@ -59,5 +59,5 @@ async def finish(
     )
     reason = "error" if state is RunState.FAILED else None
     outcome = Outcome(run_id, claimed.token, state, reason, error=encoded, output=output)
-    assert await store.runs.finish_runs(WORKER, [outcome]) == 1
+    assert await store.outcomes.finish_runs(WORKER, [outcome]) == 1
     return run_id

@@ -1,12 +1,16 @@
-"""A scheduler node inside the test process, on the real store, run step by step."""
+"""A scheduler node inside the test process, on the real store."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
+from foliot.config import Config
 from foliot.events import EventBus
 from foliot.scheduler.firer import Firer
 from foliot.scheduler.loader import Loader
+from foliot.scheduler.node import SchedulerNode
 from foliot.scheduler.replanner import Replanner
 from foliot.scheduler.resumer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
@@ -38,5 +42,22 @@ class Node:
         await self.turn()
 
 
+@asynccontextmanager
+async def scheduler_node(store: Store) -> AsyncIterator[SchedulerNode]:
+    """A whole node that runs by itself."""
+    node = SchedulerNode(
+        store=store,
+        config=Config(),
+        clock=store.database.clock,
+        events=store.events,
+        listen_url=store.database.url,
+    )
+    await node.start()
+    try:
+        yield node
+    finally:
+        await node.stop()
+
+
 async def outcomes(store: Store, job: Any) -> list[str]:
-    return [tick.outcome for tick in await store.jobs.list_ticks(job.id, 200)][::-1]
+    return [tick.outcome for tick in await store.ticks.list_ticks(job.id, 200)][::-1]

@@ -30,7 +30,9 @@ async def secured_app(store: Store, *, is_open: bool = False, **settings: object
     await submitter.start()
     await audit.start()
     config = msgspec.convert(settings, Config)
-    yield build_app(store=store, submitter=submitter, audit=audit, config=config, clock=clock, is_open=is_open)
+    app = build_app(store=store, submitter=submitter, audit=audit, config=config, clock=clock, is_open=is_open)
+    yield app
+    await app.from_workers.waiting_room.close()
     await submitter.stop()
     await audit.stop()
 

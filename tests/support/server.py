@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,7 +37,9 @@ CONNECTED = "select application_name || ': ' || query from pg_stat_activity wher
 
 class PostgresServer:
     def __init__(self, directory: Path) -> None:
-        self._server = EmbeddedPostgres(directory, clock=SystemClock(), settings=SETTINGS)
+        # TEST_PG_BIN chooses the PostgreSQL, so that the same tests run on every supported version.
+        binaries = os.environ.get("TEST_PG_BIN", "")
+        self._server = EmbeddedPostgres(directory, clock=SystemClock(), binaries=binaries, settings=SETTINGS)
         self._runner = asyncio.Runner()
         self._numbers = itertools.count(1)
         self.url = ""

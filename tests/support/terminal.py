@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import os
 import pty
 import select
@@ -14,7 +15,7 @@ import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
@@ -88,6 +89,10 @@ class Shell:
         assert ended.code == 0, ended.err
         return ended.out
 
+    def json(self, *arguments: str) -> Any:
+        """The JSON that a command prints."""
+        return json.loads(self.done(*arguments, "--json"))
+
     def refusal(self, *arguments: str, code: int, stdin: bytes = b"", url: str | None = None) -> str:
         """The error of a command that did nothing."""
         ended = self.foliot(*arguments, stdin=stdin, url=url)
@@ -149,3 +154,25 @@ class Screen:
             return False
         self.shown += chunk.decode("utf-8", "replace")
         return bool(chunk)
+
+
+def on_a_terminal(url: str, *arguments: str, typed: str = "", **environment: str) -> Ended:
+    """A real process whose input and output are a terminal; `out` holds everything that it shows."""
+    ours, its = pty.openpty()
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "foliot", *arguments],
+        env=kept | {"FOLIOT_URL": url, "TERM": "xterm-256color"} | environment, stdin=its, stdout=its, stderr=its,
+    )  # fmt: skip
+    os.close(its)
+    os.write(ours, typed.encode())
+    shown = b""
+    # On Linux, a read fails instead of returning an end of file when the last writer has gone.
+    try:
+        while chunk := os.read(ours, 65_536):
+            shown += chunk
+    except OSError:
+        pass
+    finally:
+        os.close(ours)
+    return Ended(process.wait(timeout=60), shown.decode(), "")

@@ -17,7 +17,10 @@ from foliot.model.job import job_timetable
 from foliot.model.schedule import Schedule
 from foliot.triggers.base import Trigger, to_instant
 
-VERSIONS = "select job_id, made_at, definition ->> 'schedule', definition ->> 'payload' from foliot.job_versions order by version"
+VERSIONS = (
+    "select job_id, made_at, definition ->> 'schedule', definition ->> 'payload' from foliot.job_versions "
+    "order by version"
+)
 RUNS = """
 select job_id, id, tick_at, created_at, payload::text from foliot.runs where job_id is not null
 union all
@@ -88,7 +91,8 @@ def faults_of(story: JobStory) -> list[str]:
             faults.append(f"tick {run.tick} became a run early, at {run.created_at}")
         if run.payload != story.versions[number].payload:
             faults.append(
-                f"tick {run.tick} has payload {run.payload}, but version {number + 1} has {story.versions[number].payload}"
+                f"tick {run.tick} has payload {run.payload}, but version {number + 1} has "
+                f"{story.versions[number].payload}"
             )
     for note in story.notes:
         number = bisect_left(made, note.noted_at) - 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from foliot.brokers.base import Broker
 from foliot.config import Config
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun, RunView
 from foliot.model.states import TERMINAL
 from foliot.sdk.app import App
 from foliot.store.store import Store
+from foliot.worker.direct import DirectBackend
 from foliot.worker.node import WorkerNode
 from tests.support.waiting import PATIENCE_SECONDS, until
 
@@ -19,16 +21,18 @@ QUICK = Config(poll_seconds=0.05, worker_ttl_seconds=15, worker_beat_seconds=1, 
 
 
 @asynccontextmanager
-async def worker_node(store: Store, app: App, *, config: Config = QUICK, slots: int = 10) -> AsyncIterator[WorkerNode]:
+async def worker_node(
+    store: Store, app: App, *, config: Config = QUICK, slots: int = 10, broker: Broker | None = None
+) -> AsyncIterator[WorkerNode]:
     clock, events = store.database.clock, store.events
     node = WorkerNode(
-        store=store,
+        backend=DirectBackend(store, config=config, clock=clock, listen_url=store.database.url),
         config=config,
         clock=clock,
         events=events,
         app=app,
         queues={"default": slots},
-        listen_url=store.database.url,
+        broker=broker,
     )
     await node.start()
     try:
@@ -39,7 +43,7 @@ async def worker_node(store: Store, app: App, *, config: Config = QUICK, slots: 
 
 async def submit(store: Store, task: str, **fields: object) -> NewRun:
     run = NewRun(id=new_id(), task=task, queue="default", **fields)  # type: ignore[arg-type]
-    await store.runs.insert_runs([run])
+    await store.run_inserts.insert_runs([run])
     store.hints.send(["default"])
     return run
 

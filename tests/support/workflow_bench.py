@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 import foliot
+from foliot.scheduler.conditions import decide_conditions
 from foliot.store.store import Store
 from tests.support.runs import find_stuck
 from tests.support.waiting import until
@@ -60,9 +61,10 @@ class WorkflowBench:
 
     async def _tend(self) -> None:
         while True:
-            self.store.hints.send(await self.store.runs.promote_due_runs(1000))
-            await self.store.end_cancelled()
-            self.store.hints.send(await self.store.workflows.time_out_signals(1000))
+            self.store.hints.send(await self.store.due_runs.promote_due_runs(1000))
+            await self.store.cancellation.end_cancelled()
+            await decide_conditions(self.store)
+            self.store.hints.send(await self.store.signals.time_out_signals(1000))
             await asyncio.sleep(0.05)
 
     async def create(self, *steps: Answer, **fields: Any) -> str:

@@ -20,11 +20,11 @@ from foliot.model.states import RunState
 from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
-from foliot.store.workflows import Before
-from foliot.worker.executors.map import map_items
-from foliot.worker.executors.workflow import workflow
+from foliot.store.upstream_results import UPSTREAM_MAX_BYTES, Before
+from foliot.submission.families import Families
+from foliot.worker.executors.workflow import map_items, workflow
 from foliot.worker.identity import WorkerIdentity
-from foliot.worker.upstream_results import UPSTREAM_MAX_BYTES, apply_upstream
+from foliot.worker.upstream_results import apply_upstream
 from tests.support.runs import claim_runs, find_stuck
 from tests.support.workflow_oracle import Given, Seen
 
@@ -36,7 +36,8 @@ TASKS = ["step", "map", "workflow", "wait"]
 LOOKING = 0.1
 """Interval of the search for stuck runs, which is slow."""
 SEEN = """
-select step, state, reason, error ->> 'message' as message, started_at, finished_at, id from foliot.history where parent_id = $1
+select step, state, reason, error ->> 'message' as message, started_at, finished_at, id from foliot.history
+    where parent_id = $1
 order by created_at, id
 """
 
@@ -152,13 +153,13 @@ class Claimers:
         """The services of a scheduler node, and the search for stuck runs."""
         ghost = new_id()
         while not self._is_over:
-            await self._store.runs.promote_due_runs(1000)
-            await self._store.end_cancelled()
-            await self._store.workflows.time_out_signals(1000)
+            await self._store.due_runs.promote_due_runs(1000)
+            await self._store.cancellation.end_cancelled()
+            await self._store.signals.time_out_signals(1000)
             if self._loses:
                 await claim_runs(self._store, ghost, {"default": self._chance.randint(1, 3)}, TASKS)
                 await self._store.workers.remove_worker(ghost)
-                await self._store.runs.lose_runs(1000, 1_000_000)
+                await self._store.lost_runs.lose_runs(1000, 1_000_000)
             if self._chance.random() < LOOKING:
                 self.stuck += await find_stuck(self._store)
             await asyncio.sleep(0.02)
@@ -186,9 +187,9 @@ class Claimers:
             outcome for claim in batch if claim.task != "step" for outcome in await self._expand(worker_id, claim)
         ]
         if finished := [outcome for outcome in outcomes if outcome.state is not RunState.SCHEDULED]:
-            await self._store.runs.finish_runs(worker_id, finished)
+            await self._store.outcomes.finish_runs(worker_id, finished)
         if retried := [outcome for outcome in outcomes if outcome.state is RunState.SCHEDULED]:
-            await self._store.runs.retry_runs(worker_id, retried)
+            await self._store.outcomes.retry_runs(worker_id, retried)
 
     async def _expand(self, worker_id: UUID, claim: Claim) -> list[Outcome]:
         """Expanded by the executor that workers use."""
@@ -197,11 +198,12 @@ class Claimers:
         )
         payload = msgspec.json.decode(claim.payload) if claim.payload else {}
         if claim.has_upstream:
-            before = await self._store.workflows.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
+            before = await self._store.upstream_results.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
             payload = apply_upstream(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
+        families = Families(self._store, aging_seconds=300)
         known = {
-            "map": map_items(self._store, Namespace(), WorkerIdentity(worker_id), aging_seconds=300),
-            "workflow": workflow(self._store, Namespace(), WorkerIdentity(worker_id)),
+            "map": map_items(families, Namespace(), WorkerIdentity(worker_id)),
+            "workflow": workflow(families, Namespace(), WorkerIdentity(worker_id)),
         }
         if claim.task not in known:
             return [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]

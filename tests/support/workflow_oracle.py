@@ -95,7 +95,9 @@ def complaints(
         if not is_cut_short and may_run(step.rule, [end.state for end in before.values()]) != (
             found.state != "skipped"
         ):
-            yield f"{step.key}: {found.state} by {step.rule} after {[(name, end.state) for name, end in before.items()]}"
+            yield (
+                f"{step.key}: {found.state} by {step.rule} after {[(name, end.state) for name, end in before.items()]}"
+            )
         if is_cut_short and not was_meddled_with:
             yield from _wrong_cut(step, found, first_failure if fails_fast else None)
         if found.state in ("succeeded", "failed") and not _is_in_order(step.rule, found, list(before.values())):

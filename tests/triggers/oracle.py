@@ -1,8 +1,8 @@
-"""The judge of our triggers: slow, simple, and written without them.
+"""The oracle for our triggers: slow, simple, and written without them.
 
-It walks every minute (or second) of a window in UTC, asks `zoneinfo` what the clock on the wall shows then, asks of
-each wall time whether the expression names it, and applies the two policies for daylight saving as they are defined.
-Nothing here steps, jumps or searches, and nothing is imported from `foliot`.
+It walks every minute (or second) of a window in UTC, asks `zoneinfo` for the local time, checks whether the expression
+names that time, and applies the two policies for daylight saving as they are defined. Nothing here steps, jumps or
+searches, and nothing is imported from `foliot`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ POLICIES = [(gap, fold) for gap in ("shift", "skip") for fold in ("first", "last
 DAY = 86_400
 
 
-# Fields: one question per number, "does this part of the field name it?"
+# Fields: one question for each number, "does this part of the field name it?"
 
 
 def _number(text: str, names: list[str], first: int) -> int:
@@ -43,7 +43,7 @@ def _number(text: str, names: list[str], first: int) -> int:
 
 
 def _part_names(part: str, value: int, low: int, high: int, names: list[str]) -> bool:
-    """Counts from the beginning of the part to its end, number by number, going round where it has to."""
+    """Counts from the beginning of the part to its end, number by number, wrapping around where it has to."""
     what, _, step_text = part.partition("/")
     step = int(step_text or 1)
     if what in ("*", "?"):
@@ -62,8 +62,8 @@ def _part_names(part: str, value: int, low: int, high: int, names: list[str]) ->
         if here == end:
             return False
         count += 1
-        # Only a range that goes round comes here past its end; the week ends on Saturday unless a range names its
-        # eighth day.
+        # Only a range that wraps around is past its end here. The week ends on Saturday unless a range names its eighth
+        # day.
         here = low if here == high and end != high + 1 else here + 1
     return True
 
@@ -83,7 +83,7 @@ def _days_of_month(year: int, month: int) -> list[date]:
 
 
 def _nearest_workday(of: int, month: list[date]) -> date | None:
-    """Nearest means: the fewest days away, within the month. A Saturday is one day from Friday, a Sunday one from
+    """The workday the fewest days away, within the month. A Saturday is one day from Friday, a Sunday one from
     Monday."""
     if of > len(month):
         return None
@@ -111,7 +111,7 @@ def _date_is_named(text: str, day: date) -> bool:
 
 def _weekday_is_named(text: str, day: date) -> bool:
     month = _days_of_month(day.year, day.month)
-    # Sunday is a 0 as well as a 7.
+    # Sunday is 0 as well as 7.
     numbers = {day.isoweekday(), day.isoweekday() % 7}
     same = [other for other in month if other.weekday() == day.weekday()]
     for part in text.removeprefix("+").split(","):
@@ -167,7 +167,7 @@ class Expression:
         return hours, minutes, {second for second in range(60) if _field_names(self.second, second, 0, 59)}
 
 
-# Windows: every instant of a stretch of time, with what the wall showed
+# Windows: every instant of a period, with its local time
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +184,10 @@ class Window:
     """The first instant after each gap, and the wall times that the gap left out."""
 
     def __repr__(self) -> str:
-        return f"<{self.zone.key} {datetime.fromtimestamp(self.start, UTC):%F %R} to {datetime.fromtimestamp(self.end, UTC):%F %R} UTC>"
+        return (
+            f"<{self.zone.key} {datetime.fromtimestamp(self.start, UTC):%F %R} to "
+            f"{datetime.fromtimestamp(self.end, UTC):%F %R} UTC>"
+        )
 
 
 def window(zone: ZoneInfo, start: int, end: int, *, step: int = 60, margin: int = 3 * 3600) -> Window:
@@ -208,8 +211,7 @@ def window(zone: ZoneInfo, start: int, end: int, *, step: int = 60, margin: int 
 
 @lru_cache(maxsize=1)
 def transitions(first_year: int = 2024, last_year: int = 2031) -> tuple[tuple[ZoneInfo, int], ...]:
-    """Every change of an offset in those years, found by looking at every sixth hour, and where it changed, at every
-    half hour."""
+    """Every change of an offset in those years, found at every sixth hour, and then at every half hour."""
     found = []
     for zone in ZONES:
         for start in range(instant_of(first_year), instant_of(last_year + 1), 6 * 3600):
@@ -231,7 +233,7 @@ def _offset_at(instant: int, zone: ZoneInfo) -> timedelta | None:
 
 
 def named_walls(text: str, walls: Iterable[datetime]) -> Callable[[datetime], bool]:
-    """Whether an expression names one of these wall times."""
+    """Whether an expression names one of these local times."""
     expression = Expression.read(text)
     hours, minutes, seconds = expression.times()
     dates = {wall.date() for wall in walls}
@@ -278,10 +280,10 @@ def days_named(text: str, first_year: int = 2024, last_year: int = 2031) -> Iter
 
 
 def instant_at(wall: datetime, zone: ZoneInfo) -> int:
-    """When the wall first shows this time; the first instant after the gap where it never does."""
+    """The first instant with this local time; if it never occurs, the first instant after the gap."""
     found = int(wall.replace(tzinfo=UTC).timestamp()) + 26 * 3600
-    # Every half hour of two days, then every minute of that one, then every second: the first at which the wall shows
-    # that or later.
+    # Searches every half hour of two days, then every minute of that one, then every second, for the first instant
+    # whose local time is this or later.
     for length, step in ((52 * 3600, 1800), (1800, 60), (60, 1)):
         found = next(instant for instant in range(found - length, found + 1, step) if _wall_at(instant, zone) >= wall)
     return found
@@ -294,7 +296,7 @@ def _wall_at(instant: int, zone: ZoneInfo) -> datetime:
 def instant_of(
     year: int, month: int = 1, day: int = 1, hour: int = 0, minute: int = 0, second: int = 0, zone: str = "UTC"
 ) -> int:
-    """The (first) instant of a wall time that exists."""
+    """The first instant of an existing local time."""
     return int(datetime(year, month, day, hour, minute, second, tzinfo=ZoneInfo(zone)).timestamp())
 
 
@@ -302,8 +304,7 @@ def instant_of(
 
 
 def random_part(chance: random.Random, low: int, high: int) -> str:
-    """A number, a range, one that goes round where a minute does not, a step; no step that is longer than what it steps
-    through."""
+    """A number, a range, a range that wraps around where a minute may not, or a step no longer than its range."""
     first = chance.randint(low, high)
     last = chance.randint(first if high == 59 else low, high)
     size = high - low + 1
@@ -323,7 +324,7 @@ def random_field(chance: random.Random, low: int, high: int, star: float) -> str
 
 
 def random_date_field(chance: random.Random) -> str:
-    """The day of the month, with all that it alone can say."""
+    """The day of the month, with all the forms that only it has."""
     if chance.random() < 0.5:
         return random_field(chance, 1, 31, 0.5)
     parts = ["L", f"L-{chance.randint(1, 27)}", "LW", f"{chance.randint(1, 31)}W", str(chance.randint(1, 31)), "?"]
@@ -373,7 +374,7 @@ def random_expression(chance: random.Random) -> str:
 
 
 def random_night_expression(chance: random.Random) -> str:
-    """One that fires on most days, in the hours in which clocks are changed."""
+    """An expression that fires on most days, in the hours in which clocks change."""
     minute = random_field(chance, 0, 59, 0.1)
     usual = [
         "*",
@@ -415,6 +416,6 @@ def random_crontab_field(chance: random.Random, low: int, high: int, star: float
 
 
 def random_crontab_expression(chance: random.Random) -> str:
-    """What crontab(5) describes and no more: no `5/10`, no range of one number."""
+    """Only forms that crontab(5) describes: no `5/10`, and no range of one number."""
     fields = [(0, 59, 0.15), (0, 23, 0.3), (1, 31, 0.5), (1, 12, 0.6), (0, 6, 0.5)]
     return " ".join(random_crontab_field(chance, *field) for field in fields)

@@ -1,9 +1,8 @@
-"""Calendars: no fire on an excluded day; what is put off keeps its time of day. Judged by a walk over the days."""
+"""Calendars: no tick on an excluded day, and moved ticks keep their time of day. Compared with a walk over the days."""
 
 from __future__ import annotations
 
 import random
-import time
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -17,6 +16,7 @@ from foliot.triggers.composite import OnceTrigger, UnionTrigger
 from foliot.triggers.cron import parse_cron
 from foliot.triggers.dst import WallPolicy
 from foliot.triggers.interval import IntervalTrigger
+from tests.support.steps import steps_of
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 
@@ -36,7 +36,7 @@ def walls_of(trigger: Trigger, after: int, count: int, zone: ZoneInfo = NEW_YORK
 
 
 def judged(inner: list[int], calendar: Calendar, on_excluded: OnExcluded) -> list[int]:
-    """Each fire on its own: the day on which it falls, and while that is excluded, the day after."""
+    """Each tick by itself: its day, or while that is excluded, the next day."""
     found = set()
     for instant in inner:
         wall = datetime.fromtimestamp(instant, calendar.zone).replace(tzinfo=None)
@@ -53,7 +53,7 @@ def judged(inner: list[int], calendar: Calendar, on_excluded: OnExcluded) -> lis
 # Examples
 
 
-def test_a_fire_on_an_excluded_day_is_skipped() -> None:
+def test_a_tick_on_an_excluded_day_is_skipped() -> None:
     trigger = CalendarTrigger(parse_cron("0 9 * * *", NEW_YORK), Calendar(NEW_YORK, frozenset({CHRISTMAS}), WEEKEND))
     assert walls_of(trigger, instant_of(2024, 12, 19, 20), 4) == [
         "Fri 12-20 09:00",
@@ -63,7 +63,7 @@ def test_a_fire_on_an_excluded_day_is_skipped() -> None:
     ]
 
 
-def test_a_fire_on_an_excluded_day_is_put_off_to_the_next_that_is_allowed_at_the_same_time() -> None:
+def test_a_tick_on_an_excluded_day_moves_to_the_same_time_of_the_next_allowed_day() -> None:
     monthly = CalendarTrigger(parse_cron("30 9 1 * *", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND), "move")
     assert walls_of(monthly, instant_of(2024, 5, 15), 4) == [
         "Mon 06-03 09:30",
@@ -73,12 +73,12 @@ def test_a_fire_on_an_excluded_day_is_put_off_to_the_next_that_is_allowed_at_the
     ]
 
 
-def test_fires_put_off_onto_others_are_one() -> None:
+def test_ticks_moved_onto_others_are_merged() -> None:
     daily = CalendarTrigger(parse_cron("0 9 * * *", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND), "move")
     assert walls_of(daily, instant_of(2024, 6, 6, 20), 3) == ["Fri 06-07 09:00", "Mon 06-10 09:00", "Tue 06-11 09:00"]
 
 
-def test_fires_put_off_stand_in_order_between_the_day_s_own() -> None:
+def test_moved_ticks_are_in_order_with_others() -> None:
     inner = UnionTrigger((parse_cron("0 9,17 * * SAT", NEW_YORK), parse_cron("0 12,20 * * SUN", NEW_YORK)))
     trigger = CalendarTrigger(inner, Calendar(NEW_YORK, weekdays=frozenset({5})), "move")
     assert walls_of(trigger, instant_of(2024, 6, 7, 22), 4) == [
@@ -87,14 +87,14 @@ def test_fires_put_off_stand_in_order_between_the_day_s_own() -> None:
 
 
 @pytest.mark.parametrize("day", [date(2024, 3, 10), date(2024, 11, 3)])
-def test_a_fire_put_off_from_the_day_of_a_changed_clock_keeps_its_time_on_the_wall(day: date) -> None:
-    """That Sunday is an hour shorter or longer than the Monday to which its fire goes."""
+def test_a_tick_moved_from_a_day_of_a_clock_change_keeps_its_local_time(day: date) -> None:
+    """That Sunday is an hour shorter or longer than the Monday to which its tick moves."""
     sundays = CalendarTrigger(parse_cron("30 9 * * SUN", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND), "move")
     monday = day + timedelta(days=1)
     assert walls_of(sundays, instant_of(day.year, day.month, day.day), 1) == [f"{monday:%a %m-%d} 09:30"]
 
 
-def test_a_fire_put_off_to_the_day_of_a_changed_clock_follows_it() -> None:
+def test_a_tick_moved_to_a_day_of_a_clock_change_follows_the_change() -> None:
     saturdays = Calendar(NEW_YORK, weekdays=frozenset({5}))
     late, lost = (CalendarTrigger(parse_cron(f"30 {hour} * * SAT", NEW_YORK), saturdays, "move") for hour in (9, 2))
     assert walls_of(late, instant_of(2024, 3, 9), 1) == ["Sun 03-10 09:30"]
@@ -107,9 +107,8 @@ def test_a_fire_put_off_to_the_day_of_a_changed_clock_follows_it() -> None:
     ]
 
 
-def test_an_excluded_weekend_without_fires_does_not_hide_the_holiday_after_it() -> None:
-    """Asked on a Saturday on which nothing falls: the Tuesday is a holiday, so its fire comes on Wednesday, not a week
-    later."""
+def test_an_excluded_weekend_without_ticks_does_not_hide_a_later_holiday() -> None:
+    """Asked on a Saturday without ticks. The Tuesday is a holiday, so its tick comes on Wednesday, not a week later."""
     holiday = date(2024, 6, 11)
     trigger = CalendarTrigger(
         parse_cron("0 9 * * TUE", NEW_YORK), Calendar(NEW_YORK, frozenset({holiday}), WEEKEND), "move"
@@ -123,7 +122,7 @@ def test_an_excluded_weekend_without_fires_does_not_hide_the_holiday_after_it() 
         assert walls_of(trigger, after, 2) == ["Wed 06-12 09:00", "Tue 06-18 09:00"]
 
 
-def test_a_day_is_a_day_of_the_calendar_s_own_zone() -> None:
+def test_days_are_in_the_time_zone_of_the_calendar() -> None:
     """20:00 on Friday in New York is Saturday in Berlin."""
     evenings = CalendarTrigger(
         parse_cron("0 20 * * *", NEW_YORK), Calendar(ZoneInfo("Europe/Berlin"), weekdays=WEEKEND)
@@ -136,7 +135,7 @@ def test_a_day_is_a_day_of_the_calendar_s_own_zone() -> None:
     ]
 
 
-def test_a_day_that_begins_at_one_o_clock_is_excluded_from_there() -> None:
+def test_a_day_that_begins_at_one_is_excluded_from_one() -> None:
     santiago = ZoneInfo("America/Santiago")
     hourly = CalendarTrigger(
         IntervalTrigger(3600, START, WallPolicy(santiago)), Calendar(santiago, weekdays=frozenset({5}))
@@ -151,18 +150,17 @@ def test_a_calendar_that_excludes_nothing_changes_nothing() -> None:
     assert fire_times(CalendarTrigger(inner, Calendar(NEW_YORK), "move"), START, 100) == fire_times(inner, START, 100)
 
 
-def test_an_excluded_day_is_left_in_one_step_however_often_it_fires() -> None:
+def test_an_excluded_day_is_skipped_in_one_step() -> None:
     """A weekend of every second is 172800 fires."""
     trigger = CalendarTrigger(parse_cron("* * * * * *", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND))
     friday = instant_of(2024, 6, 7, 23, 59, 58, zone="America/New_York")
     monday = instant_of(2024, 6, 10, zone="America/New_York")
-    started = time.process_time()
     assert fire_times(trigger, friday, 3) == [friday + 1, monday, monday + 1]
-    assert time.process_time() - started < 0.1
+    assert steps_of(lambda: fire_times(trigger, friday, 3)) < 2_000
 
 
-def test_fires_put_off_from_a_repeated_hour_come_in_the_order_of_their_times_on_the_wall() -> None:
-    """On Sunday, 01:30 came first, and after the clock was put back, 01:10. On Monday it is the other way round."""
+def test_ticks_moved_from_a_repeated_hour_are_in_local_order() -> None:
+    """On Sunday, 01:30 came first, and 01:10 after the clock went back. On Monday it is the other way round."""
     inner = UnionTrigger((OnceTrigger(instant_of(2024, 11, 3, 5, 30)), OnceTrigger(instant_of(2024, 11, 3, 6, 10))))
     trigger = CalendarTrigger(inner, Calendar(NEW_YORK, weekdays=WEEKEND), "move")
     assert walls_of(trigger, instant_of(2024, 11, 1), 3) == ["Mon 11-04 01:10", "Mon 11-04 01:30"]
@@ -173,28 +171,22 @@ def test_fires_put_off_from_a_repeated_hour_come_in_the_order_of_their_times_on_
 
 @pytest.mark.parametrize("on_excluded", ["skip", "move"])
 @pytest.mark.parametrize("expression", ["* * * * *", "0 9 * * *", "0 0 29 2 *", "* * * * * *"])
-def test_a_calendar_that_excludes_every_day_is_never_and_says_so_quickly(
-    on_excluded: OnExcluded, expression: str
-) -> None:
+def test_a_calendar_that_excludes_every_day_quickly_yields_no_tick(on_excluded: OnExcluded, expression: str) -> None:
     trigger = CalendarTrigger(parse_cron(expression, NEW_YORK), Calendar(NEW_YORK, weekdays=ALL_WEEK), on_excluded)
-    started = time.process_time()
     assert trigger.next_after(START) is None
-    assert time.process_time() - started < 0.1
+    assert steps_of(lambda: trigger.next_after(START)) < 60_000
 
 
-def test_a_calendar_that_excludes_every_day_that_fires_is_never_and_says_so_in_time() -> None:
+def test_a_calendar_that_excludes_every_tick_yields_no_tick_in_bounded_time() -> None:
     trigger = CalendarTrigger(parse_cron("0 9 * * SUN", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND))
-    started = time.process_time()
     assert trigger.next_after(START) is None
-    assert time.process_time() - started < 1
+    assert steps_of(lambda: trigger.next_after(START)) < 1_000_000
 
 
-def test_a_schedule_that_only_fires_on_excluded_days_and_puts_off_is_answered_at_once() -> None:
+def test_a_schedule_whose_ticks_all_move_is_answered_quickly() -> None:
     trigger = CalendarTrigger(parse_cron("0 9 * * SUN", NEW_YORK), Calendar(NEW_YORK, weekdays=WEEKEND), "move")
     assert walls_of(trigger, START, 3) == ["Mon 01-01 09:00", "Mon 01-08 09:00", "Mon 01-15 09:00"]
-    started = time.process_time()
-    fire_times(trigger, START, 20)
-    assert time.process_time() - started < 0.1
+    assert steps_of(lambda: fire_times(trigger, START, 20)) < 60_000
 
 
 def test_a_year_of_excluded_days_is_stepped_over() -> None:
@@ -212,7 +204,7 @@ def test_a_year_of_excluded_days_is_stepped_over() -> None:
 
 
 @pytest.mark.parametrize("on_excluded", ["skip", "move"])
-def test_the_far_future_and_the_distant_past_are_no_crash(on_excluded: OnExcluded) -> None:
+def test_the_far_future_and_the_distant_past_do_not_crash(on_excluded: OnExcluded) -> None:
     calendar = Calendar(NEW_YORK, frozenset({CHRISTMAS, date(2199, 12, 31)}), WEEKEND)
     trigger = CalendarTrigger(parse_cron("0 9 * * *", NEW_YORK), calendar, on_excluded)
     for after in (LATEST, LATEST + 1, 10**30):
@@ -232,11 +224,10 @@ def test_the_far_future_and_the_distant_past_are_no_crash(on_excluded: OnExclude
     st.sampled_from(["skip", "move"]),
     st.booleans(),
 )
-def test_a_calendar_does_what_a_walk_over_the_days_does(
+def test_a_calendar_agrees_with_a_walk_over_the_days(
     transition: tuple[ZoneInfo, int], number: int, on_excluded: OnExcluded, is_foreign: bool
 ) -> None:
-    """Over three weeks with a change of the clock in the middle; the calendar's zone may be another than the
-    trigger's."""
+    """Three weeks with a clock change in the middle. The calendar may have another zone than the trigger."""
     chance = random.Random(number)
     zone, middle = transition
     calendar_zone = chance.choice(oracle.ZONES) if is_foreign else zone
@@ -259,8 +250,7 @@ def test_a_calendar_does_what_a_walk_over_the_days_does(
             dst_fold=chance.choice(["first", "last", "both"]),
         )
     calendar = Calendar(calendar_zone, dates, weekdays)
-    # Long enough before, so that what is put off into the window is seen; and after it nothing that could be put off to
-    # an earlier time.
+    # Starts early enough to see ticks moved into the window, and ends when no tick could still move to an earlier time.
     all_inner, instant = [], inner.next_after(middle - 40 * DAY)
     while instant is not None and instant < middle + 12 * DAY:
         all_inner.append(instant)

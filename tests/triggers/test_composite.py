@@ -1,4 +1,4 @@
-"""Triggers made of triggers: once, several at once, and bounds."""
+"""Composite triggers: once, unions, and bounds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def all_kinds() -> st.SearchStrategy[Trigger]:
     )
 
 
-def test_once_is_once() -> None:
+def test_once_fires_once() -> None:
     trigger = OnceTrigger(START)
     assert trigger.next_after(START - 1) == START
     assert trigger.next_after(0) == START
@@ -66,13 +66,13 @@ def test_a_union_fires_once_where_several_meet() -> None:
     assert fire_times(union, START, 4) == [START + 3600, START + 5400, START + 7200, START + 10_800]
 
 
-def test_a_union_goes_on_until_the_last_of_its_triggers_ends_and_of_none_is_never() -> None:
+def test_a_union_ends_with_its_last_trigger_and_an_empty_one_never_fires() -> None:
     union = UnionTrigger((OnceTrigger(START + 5), OnceTrigger(START + 3), OnceTrigger(START + 5)))
     assert fire_times(union, START, 9) == [START + 3, START + 5]
     assert UnionTrigger(()).next_after(0) is None
 
 
-def test_both_bounds_count() -> None:
+def test_bounds_are_inclusive() -> None:
     bounded = BoundedTrigger(HOURLY, START + 3600, START + 3 * 3600)
     assert fire_times(bounded, 0, 9) == [START + 3600, START + 7200, START + 10_800]
     assert fire_times(BoundedTrigger(HOURLY, START + 3601, START + 3 * 3600 - 1), 0, 9) == [START + 7200]
@@ -80,7 +80,7 @@ def test_both_bounds_count() -> None:
     assert fire_times(BoundedTrigger(HOURLY, end=START), 0, 9) == [START]
 
 
-def test_bounds_that_contain_nothing_are_never() -> None:
+def test_empty_bounds_never_fire() -> None:
     assert BoundedTrigger(HOURLY, START + 1, START + 3599).next_after(0) is None
     assert BoundedTrigger(HOURLY, START + 7200, START).next_after(0) is None
     assert BoundedTrigger(HOURLY, LATEST + 1).next_after(0) is None
@@ -94,7 +94,7 @@ def test_bounds_that_contain_nothing_are_never() -> None:
     ),
     st.integers(0, 99),
 )
-def test_a_union_is_the_sorted_set_of_what_its_triggers_fire(intervals: list[tuple[int, int]], after: int) -> None:
+def test_a_union_is_the_sorted_set_of_the_ticks_of_its_triggers(intervals: list[tuple[int, int]], after: int) -> None:
     union = UnionTrigger(tuple(IntervalTrigger(period, anchor, WallPolicy(UTC_ZONE)) for period, anchor in intervals))
     judged = sorted(
         {instant for period, anchor in intervals for instant in range(anchor, 200, period) if instant > after}
@@ -104,9 +104,7 @@ def test_a_union_is_the_sorted_set_of_what_its_triggers_fire(intervals: list[tup
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(all_kinds(), instants, st.integers(min_value=1, max_value=100))
-def test_every_trigger_is_strictly_increasing_and_answers_the_same_from_anywhere_in_between(
-    trigger: Trigger, after: int, share: int
-) -> None:
+def test_every_trigger_is_strictly_increasing_and_consistent(trigger: Trigger, after: int, share: int) -> None:
     found = fire_times(trigger, after, 12)
     previous = after
     for instant in found:
@@ -127,6 +125,6 @@ def test_every_trigger_ends_with_none_in_the_far_future(trigger: Trigger, after:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_fire_times_gives_as_many_as_are_asked_for_and_there_are(count: int) -> None:
+def test_fire_times_is_limited_by_count_and_by_the_schedule(count: int) -> None:
     assert len(fire_times(HOURLY, START, count)) == count
     assert fire_times(OnceTrigger(START), 0, count) == [START][:count]

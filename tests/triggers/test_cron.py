@@ -1,4 +1,4 @@
-"""Cron: our stepping against a walk of every minute, and against examples worked out by hand."""
+"""Cron compared with a walk over every minute, and with examples worked out by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def assert_same_as_oracle(expression: str, seen: oracle.Window) -> None:
 
 
 def possible_expressions(chance: random.Random, count: int) -> Iterator[str]:
-    """Random ones, without the few that can never fire."""
+    """Random expressions, without the few that can never fire."""
     while count:
         expression = oracle.random_expression(chance)
         if any(oracle.days_named(expression)):
@@ -60,7 +60,7 @@ def possible_expressions(chance: random.Random, count: int) -> Iterator[str]:
 # Against the walk of every minute
 
 
-def test_the_oracle_knows_the_transitions_it_is_meant_to_judge() -> None:
+def test_the_oracle_knows_the_transitions_under_test() -> None:
     found = {name: sum(zone.key == name for zone, _ in oracle.transitions()) for name in oracle.ZONE_NAMES}
     assert (
         found["America/New_York"]
@@ -76,7 +76,7 @@ def test_the_oracle_knows_the_transitions_it_is_meant_to_judge() -> None:
 @pytest.mark.parametrize(
     "zone", [zone for zone in oracle.ZONES if any(zone is other for other, _ in oracle.transitions())], ids=str
 )
-def test_around_every_transition_we_fire_when_a_walk_of_every_minute_does(zone: ZoneInfo) -> None:
+def test_around_every_transition_ticks_equal_a_walk_over_every_minute(zone: ZoneInfo) -> None:
     chance = random.Random(f"transitions {zone.key}")
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
         seen = oracle.window(zone, instant - 27 * 3600, instant + 27 * 3600)
@@ -85,7 +85,7 @@ def test_around_every_transition_we_fire_when_a_walk_of_every_minute_does(zone: 
 
 
 @pytest.mark.parametrize("zone", oracle.ZONES, ids=str)
-def test_in_any_other_window_we_fire_when_a_walk_of_every_minute_does(zone: ZoneInfo) -> None:
+def test_in_other_windows_ticks_equal_a_walk_over_every_minute(zone: ZoneInfo) -> None:
     chance = random.Random(f"windows {zone.key}")
     for _ in range(4):
         start = chance.randrange(FIRST, LAST, 60)
@@ -96,7 +96,7 @@ def test_in_any_other_window_we_fire_when_a_walk_of_every_minute_does(zone: Zone
 
 @examples(60)
 @given(st.sampled_from(oracle.transitions()), st.integers(min_value=-1000, max_value=1000), randoms, st.booleans())
-def test_hypothesis_finds_no_minute_near_a_transition_on_which_we_and_the_walk_differ(
+def test_near_random_transitions_ticks_equal_the_walk(
     transition: tuple[ZoneInfo, int], minutes: int, chance: random.Random, is_night: bool
 ) -> None:
     zone, instant = transition
@@ -109,7 +109,7 @@ def test_hypothesis_finds_no_minute_near_a_transition_on_which_we_and_the_walk_d
 @pytest.mark.parametrize(
     ("zone", "instant"), oracle.transitions()[::13], ids=lambda value: getattr(value, "key", value)
 )
-def test_with_seconds_we_fire_when_a_walk_of_every_second_does(zone: ZoneInfo, instant: int) -> None:
+def test_with_seconds_ticks_equal_a_walk_over_every_second(zone: ZoneInfo, instant: int) -> None:
     chance = random.Random(instant)
     seen = oracle.window(zone, instant - 2700, instant + 2700, step=1, margin=4000)
     for _ in range(3):
@@ -118,17 +118,20 @@ def test_with_seconds_we_fire_when_a_walk_of_every_second_does(zone: ZoneInfo, i
         assert_same_as_oracle(f"{second} {oracle.random_field(chance, 0, 59, 0.2)} {hour} * * *", seen)
 
 
-def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> None:
+def test_over_eight_years_days_equal_a_walk_over_every_day() -> None:
     chance = random.Random("days")
     for _ in range(40):
-        days = f"{oracle.random_date_field(chance)} {oracle.random_month_field(chance)} {oracle.random_weekday_field(chance)}"
+        days = (
+            f"{oracle.random_date_field(chance)} {oracle.random_month_field(chance)} "
+            f"{oracle.random_weekday_field(chance)}"
+        )
         judged = list(oracle.days_named(f"0 0 {days}"))
         if judged:
             found = [to_datetime(instant).date() for instant in walk(parse_cron(f"0 0 {days}", UTC_ZONE), FIRST, LAST)]
             assert found == judged, days
 
 
-# What the grammar means
+# The meaning of the grammar
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> N
                 "2024-09-16",
             ],
         ),
-        # A Saturday 1st must not go back into the month before, a Sunday 31st not on into the next.
+        # A Saturday 1st must not move into the previous month, nor a Sunday 31st into the next.
         ("1W 6,9 *", ["2024-06-03", "2024-09-02"]),
         ("31W * *", ["2024-01-31", "2024-03-29", "2024-05-31", "2024-07-31", "2024-08-30", "2024-10-31", "2024-12-31"]),
         ("30W 6 *", ["2024-06-28"]),
@@ -201,8 +204,7 @@ def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> N
         ("1 NOV-MAR/2 *", ["2024-01-01", "2024-03-01", "2024-11-01", "2025-01-01"]),
         ("1 january,December *", ["2024-01-01", "2024-12-01", "2025-01-01"]),
         ("L-1W * *", ["2024-01-30", "2024-02-28", "2024-03-29", "2024-04-29", "2024-05-30", "2024-06-28"]),
-        # The first Sunday of a February of 29 days: there is no day 29 before its last, and on a Saturday 1st the
-        # workday is the 3rd.
+        # L-28 is February 1 in leap years, and does not exist in other years. A Sunday 1st moves to Monday the 2nd.
         ("L-28W 2 *", ["2024-02-01", "2028-02-01", "2032-02-02"]),
         # Friday the 13th.
         ("13 * +FRI", ["2024-09-13", "2024-12-13", "2025-06-13"]),
@@ -224,11 +226,11 @@ def test_over_eight_years_we_name_the_days_that_a_walk_of_every_day_names() -> N
         ("L * FRI", ["2024-01-05", "2024-01-12", "2024-01-19", "2024-01-26", "2024-01-31"]),
     ],
 )
-def test_days_fall_where_the_grammar_says(expression: str, dates: list[str]) -> None:
+def test_days_follow_the_grammar(expression: str, dates: list[str]) -> None:
     assert dates_of(expression, len(dates)) == dates
 
 
-def test_seconds_lead_when_there_are_six_fields() -> None:
+def test_six_fields_begin_with_seconds() -> None:
     trigger = parse_cron("5,35 59 23 31 12 *", UTC_ZONE)
     assert [f"{to_datetime(instant)}" for instant in fire_times(trigger, FIRST, 3)] == [
         "2024-12-31 23:59:05+00:00",
@@ -253,7 +255,7 @@ def test_seconds_lead_when_there_are_six_fields() -> None:
         (" @HOURLY ", "0 * * * *"),
     ],
 )
-def test_an_alias_fires_as_what_it_stands_for(alias: str, same: str) -> None:
+def test_an_alias_fires_like_its_expression(alias: str, same: str) -> None:
     assert fire_times(parse_cron(alias, NEW_YORK), FIRST, 100) == fire_times(parse_cron(same, NEW_YORK), FIRST, 100)
 
 
@@ -272,7 +274,7 @@ def test_an_alias_fires_as_what_it_stands_for(alias: str, same: str) -> None:
         *["0 0 L-29W 2 *", "0 0 8-14 * +MON#1", "0 0 30 2 +MON"],
     ],
 )
-def test_what_can_never_fire_is_refused_with_the_day_as_the_place(expression: str) -> None:
+def test_an_expression_that_never_fires_is_refused_at_its_day(expression: str) -> None:
     with pytest.raises(CronError) as caught:
         parse_cron(expression, UTC_ZONE)
     assert caught.value.field == "day-of-month"
@@ -283,7 +285,7 @@ def test_what_can_never_fire_is_refused_with_the_day_as_the_place(expression: st
 @pytest.mark.parametrize(
     "expression", ["0 0 29 2 *", "0 0 30 2 MON", "0 0 * 2 MON#5", "0 0 L-28 2 *", "0 0 31 2,3 *", "0 0 */28 2 SUN"]
 )
-def test_what_fires_seldom_is_not_refused(expression: str) -> None:
+def test_an_expression_that_rarely_fires_is_accepted(expression: str) -> None:
     assert parse_cron(expression, UTC_ZONE).next_after(FIRST) is not None
 
 
@@ -292,14 +294,14 @@ def test_what_fires_seldom_is_not_refused(expression: str) -> None:
 
 @examples(200)
 @given(randoms, zones, gaps, folds, instants)
-def test_the_next_instant_is_later_and_nothing_in_between_fires(
+def test_the_next_tick_is_later_and_none_is_in_between(
     chance: random.Random, zone: ZoneInfo, dst_gap: DstGap, dst_fold: DstFold, instant: int
 ) -> None:
     expression = next(possible_expressions(chance, 1))
     found = parse_cron(expression, zone, dst_gap=dst_gap, dst_fold=dst_fold).next_after(instant)
     assert found is not None
     assert found > instant
-    # Whole minutes from the one after the instant, and no further than the walk is quick.
+    # Whole minutes after the instant, for as long as the walk is fast.
     start = (instant // 60 + 1) * 60
     end = min(found, start + DAY) + 60
     assert oracle.fires(expression, oracle.window(zone, start, end), dst_gap, dst_fold) == (
@@ -309,7 +311,7 @@ def test_the_next_instant_is_later_and_nothing_in_between_fires(
 
 @examples(150)
 @given(randoms, zones, gaps, folds, st.lists(instants, min_size=2, max_size=20))
-def test_a_later_start_never_gives_an_earlier_instant(
+def test_a_later_start_never_gives_an_earlier_tick(
     chance: random.Random, zone: ZoneInfo, dst_gap: DstGap, dst_fold: DstFold, starts: list[int]
 ) -> None:
     trigger = parse_cron(next(possible_expressions(chance, 1)), zone, dst_gap=dst_gap, dst_fold=dst_fold)
@@ -323,7 +325,7 @@ def test_a_later_start_never_gives_an_earlier_instant(
 
 @examples(100)
 @given(randoms, zones, gaps, folds, instants)
-def test_the_same_question_has_the_same_answer(
+def test_next_after_is_deterministic(
     chance: random.Random, zone: ZoneInfo, dst_gap: DstGap, dst_fold: DstFold, instant: int
 ) -> None:
     expression = next(possible_expressions(chance, 1))
@@ -345,9 +347,7 @@ def test_the_same_question_has_the_same_answer(
 
 @examples(100)
 @given(expressions, zones, st.integers(min_value=instant_of(2198), max_value=LATEST + 400 * DAY))
-def test_from_the_far_future_there_are_few_instants_more_and_then_none(
-    expression: str, zone: ZoneInfo, instant: int
-) -> None:
+def test_ticks_end_in_the_far_future(expression: str, zone: ZoneInfo, instant: int) -> None:
     try:
         trigger = parse_cron(expression, zone)
     except CronError:
@@ -361,7 +361,7 @@ def test_from_the_far_future_there_are_few_instants_more_and_then_none(
 
 
 @pytest.mark.parametrize("zone", oracle.ZONES, ids=str)
-def test_the_end_of_time_is_the_same_from_however_far_it_is_seen(zone: ZoneInfo) -> None:
+def test_the_last_tick_does_not_depend_on_the_start(zone: ZoneInfo) -> None:
     trigger = parse_cron("0 * * * *", zone)
     daily = parse_cron("0 0 * * *", zone)
     assert list(walk(trigger, LATEST - DAY, LATEST + DAY))[-1] > LATEST - 3600
@@ -371,13 +371,13 @@ def test_the_end_of_time_is_the_same_from_however_far_it_is_seen(zone: ZoneInfo)
 
 
 @pytest.mark.parametrize("instant", [LATEST, LATEST + 1, instant_of(9999, 12, 31), 10**12, 10**30])
-def test_after_the_end_of_time_there_is_nothing(instant: int) -> None:
+def test_there_is_no_tick_after_the_last_instant(instant: int) -> None:
     for zone in oracle.ZONES:
         assert parse_cron("* * * * *", zone).next_after(instant) is None
 
 
 @pytest.mark.parametrize("instant", [0, -1, -DAY, instant_of(1950), -62_135_596_800, -(10**30)])
-def test_from_the_distant_past_the_first_instant_is_found(instant: int) -> None:
+def test_the_first_tick_is_found_from_the_distant_past(instant: int) -> None:
     for zone in oracle.ZONES:
         found = parse_cron("0 0 1 * *", zone).next_after(instant)
         assert found is not None
@@ -391,6 +391,6 @@ def test_a_day_that_comes_once_in_forty_years_is_found_across_2100() -> None:
         assert found == [2044, 2072, 2112, 2140, 2168, 2196]
 
 
-def test_a_time_that_the_clock_skips_every_year_ends_with_none() -> None:
+def test_a_time_that_is_skipped_every_year_never_fires() -> None:
     trigger = parse_cron("30 2 * 3 SUN#2", NEW_YORK, dst_gap="skip")
     assert trigger.next_after(FIRST) is None

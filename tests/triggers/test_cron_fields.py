@@ -1,4 +1,4 @@
-"""The grammar of cron: what each field may say, what H becomes, and that every error points at what is wrong."""
+"""The grammar of cron: what each field accepts, the value of H, and the places of errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def minutes_of(field: str, seed: str = "") -> tuple[int, ...]:
         ("58,*/30,1-2", (0, 1, 2, 30, 58)),
     ],
 )
-def test_a_field_of_numbers_means_what_it_says(field: str, minutes: tuple[int, ...]) -> None:
+def test_a_field_of_numbers_contains_them(field: str, minutes: tuple[int, ...]) -> None:
     assert minutes_of(field) == minutes
 
 
@@ -162,9 +162,7 @@ def test_the_special_days_of_a_month_are_kept_apart() -> None:
         ("L * +*", True),
     ],
 )
-def test_a_day_must_fit_both_fields_when_one_begins_with_a_star_or_the_weekday_with_a_plus_and_else_either(
-    days: str, needs_both: bool
-) -> None:
+def test_a_day_must_fit_both_fields_with_a_star_or_plus_and_otherwise_either(days: str, needs_both: bool) -> None:
     assert parse_fields(f"0 0 {days}").days.needs_both is needs_both
 
 
@@ -175,13 +173,13 @@ def test_a_day_must_fit_both_fields_when_one_begins_with_a_star_or_the_weekday_w
         *[("0-23", False), ("2", False), ("2,*", False), ("H", False), ("H/6", False), ("0/6", False)],
     ],
 )
-def test_elapsed_is_a_second_a_minute_or_an_hour_that_begins_with_a_star(field: str, is_elapsed: bool) -> None:
+def test_a_time_field_that_begins_with_a_star_is_elapsed(field: str, is_elapsed: bool) -> None:
     for expression in (f"0 {field} * * *", f"{field} 3 * * *", f"{field} 0 3 * * *"):
         assert parse_fields(expression).is_elapsed is is_elapsed, expression
 
 
-def test_new_rules_of_a_zone_move_whatever_has_fixed_hours() -> None:
-    """An expression that follows real time in the odd nights may still mean hours on the wall."""
+def test_new_rules_of_a_zone_move_fixed_hours() -> None:
+    """An expression that follows real time in those nights may still contain fixed hours."""
     zone = ZoneInfo("Europe/Berlin")
     assert parse_cron("* * * * *", zone).is_elapsed
     assert parse_cron("0 */6 * * *", zone).is_elapsed
@@ -189,7 +187,7 @@ def test_new_rules_of_a_zone_move_whatever_has_fixed_hours() -> None:
     assert not parse_cron("*/10 9 * * *", zone).is_elapsed
 
 
-def test_five_fields_fire_at_second_zero_and_six_say_which() -> None:
+def test_five_fields_fire_at_second_zero_and_six_have_seconds() -> None:
     assert parse_fields("1 2 3 4 5").seconds == (0,)
     assert parse_fields("9 1 2 3 4 5").seconds == (9,)
     assert parse_fields("1 2 3 4 5").texts == ("0", "1", "2", "3", "4", "5")
@@ -224,8 +222,8 @@ def test_a_field_parses_into_the_numbers_that_the_oracle_matches(chance: random.
 # H
 
 
-def test_h_is_the_same_for_the_same_seed_for_ever() -> None:
-    """These numbers are in people's schedules: they must never change."""
+def test_h_is_stable_for_a_seed() -> None:
+    """Existing schedules depend on these numbers, so they must never change."""
     fields = parse_fields("H H H H H H", seed="nightly-report")
     assert (fields.seconds, fields.minutes, fields.hours) == ((0,), (4,), (23,))
     assert (set(fields.days.days), set(fields.months), set(fields.days.weekdays)) == ({18}, {12}, {0})
@@ -233,7 +231,7 @@ def test_h_is_the_same_for_the_same_seed_for_ever() -> None:
     assert parse_fields("H/15 H/6 * * *", seed="nightly-report").minutes == (4, 19, 34, 49)
 
 
-def test_h_in_one_field_says_nothing_about_another() -> None:
+def test_h_in_different_fields_is_independent() -> None:
     pairs = Counter(
         (fields.minutes[0] // 20, fields.hours[0] // 8)
         for fields in (parse_fields("H H * * *", seed=seed) for seed in SEEDS)
@@ -284,7 +282,7 @@ def test_h_with_a_step_keeps_the_step_and_moves_the_start(field: str, step: int,
     assert starts == set(range(low, min(low + step, high + 1)))
 
 
-def test_h_stands_in_lists_and_in_lower_case() -> None:
+def test_h_works_in_lists_and_in_lower_case() -> None:
     assert set(minutes_of("0,h", "a job")) == {0, *minutes_of("H", "a job")}
 
 
@@ -374,7 +372,7 @@ def test_h_stands_in_lists_and_in_lower_case() -> None:
         ("H-5 * * * *", "minute", "H-5"),
         ("* * * H(JAN-MAR) *", "month", "H(JAN-MAR)"),
         ("5,HH * * * *", "minute", "HH"),
-        # Digits and letters of other scripts are not cron, whatever Python makes of them.
+        # Digits and letters of other scripts are not valid in cron, although Python accepts them.
         ("٣ * * * *", "minute", "٣"),
         ("*/٣ * * * *", "minute", "*/٣"),
         ("* * L-٣ * *", "day-of-month", "L-٣"),
@@ -385,7 +383,7 @@ def test_h_stands_in_lists_and_in_lower_case() -> None:
         ("5,ŉ * * * *", "minute", "ŉ"),
     ],
 )
-def test_an_error_names_the_field_and_points_at_the_bad_part(expression: str, field: str, bad: str) -> None:
+def test_an_error_names_the_field_and_the_wrong_part(expression: str, field: str, bad: str) -> None:
     with pytest.raises(CronError) as caught:
         parse_fields(expression)
     error = caught.value
@@ -409,14 +407,14 @@ def test_an_empty_part_of_a_list_is_pointed_at(expression: str, place: int) -> N
     "expression",
     ["", " ", "*", "* * * *", "* * * * * * * *", "@", "@never", "@reboot", "@ daily", "@daily * * * *", "@every"],
 )
-def test_the_wrong_number_of_fields_and_an_unknown_alias_are_errors_of_the_whole(expression: str) -> None:
+def test_the_wrong_number_of_fields_and_an_unknown_alias_concern_the_whole_expression(expression: str) -> None:
     with pytest.raises(CronError) as caught:
         parse_fields(expression)
     assert caught.value.field == "expression"
     assert expression[caught.value.start : caught.value.end] == expression
 
 
-def test_an_error_about_an_alias_lists_those_that_exist() -> None:
+def test_an_error_about_an_alias_lists_the_known_ones() -> None:
     with pytest.raises(CronError, match=r"@annually, @daily, .*@yearly"):
         parse_fields("@fortnightly")
     with pytest.raises(CronError, match="did you mean '@daily'"):
@@ -425,7 +423,7 @@ def test_an_error_about_an_alias_lists_those_that_exist() -> None:
         parse_fields("@Reboot")
 
 
-def test_an_expression_may_be_long_but_not_endless() -> None:
+def test_the_length_of_an_expression_is_limited() -> None:
     longest = ",".join(["10"] * 164) + " * * * *"
     assert len(longest) == MAX_LENGTH - 1
     parse_fields(longest)

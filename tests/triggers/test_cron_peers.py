@@ -19,7 +19,7 @@ from tests.triggers.oracle import DAY
 from tests.triggers.walking import FIRST, LAST, NEW_YORK, UTC_ZONE, walk
 
 
-def test_cronsim_agrees_in_utc_on_all_that_a_crontab_can_say() -> None:
+def test_cronsim_agrees_in_utc_on_all_crontab_expressions() -> None:
     chance = random.Random("cronsim")
     for _ in range(400):
         expression = oracle.random_crontab_expression(chance)
@@ -49,7 +49,7 @@ def test_cronsim_agrees_from_2024_to_2031_on_last_and_nth_days(days: str) -> Non
 
 @pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Africa/Cairo", "America/Santiago"])
 def test_cronsim_agrees_on_fixed_times_in_zones_with_daylight_saving(name: str) -> None:
-    """Its rule is ours by default, `shift` and `first`, when neither minute nor hour begins with a star."""
+    """Its rule equals our defaults, `shift` and `first`, if neither minute nor hour begins with a star."""
     chance = random.Random(f"cronsim {name}")
     zone = ZoneInfo(name)
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):
@@ -66,7 +66,7 @@ def test_cronsim_agrees_on_fixed_times_in_zones_with_daylight_saving(name: str) 
             )
 
 
-def test_croniter_agrees_in_utc_on_what_a_crontab_can_say() -> None:
+def test_croniter_agrees_in_utc_on_crontab_expressions() -> None:
     chance = random.Random("croniter")
     compared = 0
     while compared < 200:
@@ -105,7 +105,7 @@ def by_us(expression: str, after: datetime, count: int) -> list[str]:
 
 
 def test_known_difference_croniter_reads_a_step_of_days_with_a_weekday_as_either() -> None:
-    """crontab(5) of Debian: a field that begins with a star makes a day fit both. 2024-01-01 was a Monday."""
+    """By Debian's crontab(5), a field that begins with a star makes a day fit both. 2024-01-01 was a Monday."""
     after = datetime(2023, 12, 31, tzinfo=UTC)
     assert (
         by_us("0 0 */10 * MON", after, 3)
@@ -129,8 +129,8 @@ def test_known_difference_croniter_repeats_fixed_times_in_a_fold() -> None:
 
 
 def test_known_difference_cronsim_steps_through_the_week_up_to_a_second_sunday() -> None:
-    """7 is another name of the day with which the week begins, not an eighth day: `2/5` is Tuesday. crontab(5) knows no
-    such steps."""
+    """7 is another name of the first day of the week, not an eighth day: `2/5` is Tuesday. crontab(5) has no such
+    steps."""
     after = datetime(2023, 12, 31, tzinfo=UTC)
     assert by_us("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-09 00:00"]
     assert by_cronsim("0 0 * * 2/5", after, 2) == ["01-02 00:00", "01-07 00:00"]
@@ -138,7 +138,7 @@ def test_known_difference_cronsim_steps_through_the_week_up_to_a_second_sunday()
 
 @pytest.mark.parametrize("name", ["America/New_York", "Europe/Berlin", "Africa/Cairo", "America/Santiago"])
 def test_cronsim_agrees_on_stars_in_the_minute_or_the_hour_in_zones_with_daylight_saving(name: str) -> None:
-    """Both go by Debian's rule."""
+    """Both follow Debian's rule."""
     chance = random.Random(f"stars {name}")
     zone = ZoneInfo(name)
     for _, instant in (pair for pair in oracle.transitions() if pair[0] is zone):

@@ -1,5 +1,4 @@
-"""The nights when the clocks change, against Debian's cron: what its daemon did in two of them, and the loop that makes
-it so."""
+"""Nights when the clocks change, compared with Debian's cron: recorded starts of its daemon, and its loop."""
 
 from __future__ import annotations
 
@@ -72,7 +71,7 @@ def fires_between(expression: str, start: int, end: int, zone: ZoneInfo) -> list
 
 
 @pytest.mark.parametrize(("expression", "day", "times"), OBSERVED)
-def test_we_fire_when_the_daemon_did(expression: str, day: date, times: list[str]) -> None:
+def test_ticks_equal_the_recorded_starts_of_the_daemon(expression: str, day: date, times: list[str]) -> None:
     start = instant_of(day.year, day.month, day.day, 1, 26, zone="Europe/Berlin")
     end = instant_of(day.year, day.month, day.day, 4, zone="Europe/Berlin")
     found = fires_between(expression, start, end, BERLIN)
@@ -80,7 +79,7 @@ def test_we_fire_when_the_daemon_did(expression: str, day: date, times: list[str
 
 
 @pytest.mark.parametrize("day", [SPRING, AUTUMN])
-def test_a_job_of_every_minute_is_started_every_minute_of_either_night(day: date) -> None:
+def test_a_job_of_every_minute_fires_every_minute_of_both_nights(day: date) -> None:
     start = instant_of(day.year, day.month, day.day, 1, 26, zone="Europe/Berlin")
     end = instant_of(day.year, day.month, day.day, 4, zone="Europe/Berlin")
     assert fires_between("* 1-6 * * *", start, end, BERLIN) == list(range(start, end + 1, 60))
@@ -90,8 +89,8 @@ def test_a_job_of_every_minute_is_started_every_minute_of_either_night(day: date
 
 
 def daemon(expression: str, zone: ZoneInfo, start: int, end: int) -> Iterator[int]:
-    """Every minute it compares the wall with a clock of its own, which moves on only when the jobs of a minute have
-    been dealt with."""
+    """Every minute it compares the local time with a clock of its own, which advances only after the jobs of a minute
+    have been handled."""
     judge = oracle.Expression.read(expression)
     hours, minutes, _ = judge.times()
     is_wild = expression.split()[0].startswith("*") or expression.split()[1].startswith("*")
@@ -111,11 +110,12 @@ def daemon(expression: str, zone: ZoneInfo, start: int, end: int) -> Iterator[in
         if 0 < behind <= 5:
             due = [True] * is_named(wall)
         elif behind > 0:
-            # The clock went ahead: jobs with a star by the new time, the others for each minute that was left out.
+            # The clock went forward: jobs with a star follow the new time; others run for each minute that was left
+            # out.
             missed = [minute for minute in range(wall - behind + 1, wall + 1) if is_named(minute)]
             due = [True] * (is_named(wall) if is_wild else len(missed))
         else:
-            # It went back: jobs with a star by the new time, the others have had their turn.
+            # The clock went back: jobs with a star follow the new time; others have already run.
             due = [True] * (is_wild and is_named(wall))
         if behind > 0:
             own = wall
@@ -126,7 +126,7 @@ def daemon(expression: str, zone: ZoneInfo, start: int, end: int) -> Iterator[in
 @pytest.mark.parametrize(
     "zone", [zone for zone in oracle.ZONES if any(zone is other for other, _ in oracle.transitions())], ids=str
 )
-def test_around_every_transition_we_fire_when_the_daemon_s_loop_does(zone: ZoneInfo) -> None:
+def test_around_every_transition_ticks_equal_the_loop_of_the_daemon(zone: ZoneInfo) -> None:
     chance = random.Random(f"daemon {zone.key}")
     hours = [
         "*",

@@ -1,4 +1,4 @@
-"""A cron expression in words: those that people write read well, and none is left without words."""
+"""Cron expressions in words: common ones read naturally, and every expression has a description."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from tests.triggers import oracle
         ("0 0 9 ? * * *", "at 09:00"),
     ],
 )
-def test_an_expression_reads_as_a_person_would_say_it(expression: str, words: str) -> None:
+def test_common_expressions_read_naturally(expression: str, words: str) -> None:
     assert explain(parse_fields(expression)) == words
 
 
@@ -76,7 +76,7 @@ def test_an_expression_reads_as_a_person_would_say_it(expression: str, words: st
         (694_861, "1 week, 1 day, 1 hour, 1 minute and 1 second"),
     ],
 )
-def test_a_period_is_said_in_its_units(seconds: int, words: str) -> None:
+def test_a_period_is_described_in_its_units(seconds: int, words: str) -> None:
     assert explain_period(seconds) == f"every {words}, counted from when the job is made or from its start_at"
 
 
@@ -85,26 +85,28 @@ def test_a_period_is_said_in_its_units(seconds: int, words: str) -> None:
     [
         (
             "*/7 * * * *",
-            ["minute: */7 starts anew with each hour, 4 minutes after its last; for an even period, use every: 7m"],
+            ["minute: */7 starts again with each hour, 4 minutes after its last; for an even period, use every: 7m"],
         ),
         (
             "*/50 0 * * * *",
             [
-                "second: */50 starts anew with each minute, 10 seconds after its last; for an even period, use every: 50s"
+                "second: */50 starts again with each minute, 10 seconds after its last; for an even period, use "
+                "every: 50s"
             ],
         ),
         (
             "0 */5 * * *",
-            ["hour: */5 starts anew with each day, 4 hours after its last; for an even period, use every: 5h"],
+            ["hour: */5 starts again with each day, 4 hours after its last; for an even period, use every: 5h"],
         ),
-        ("0 0 */2 * *", ["day-of-month: */2 starts anew on the 1st of each month; for an even period, use every: 2d"]),
-        ("0 0 1 */5 *", ["month: */5 starts anew with each year, 2 months after its last"]),
-        ("0 0 * * */2", ["day-of-week: */2 starts anew on each Sunday; for an even period, use every: 2d"]),
+        ("0 0 */2 * *", ["day-of-month: */2 starts again on the 1st of each month; for an even period, use every: 2d"]),
+        ("0 0 1 */5 *", ["month: */5 starts again with each year, 2 months after its last"]),
+        ("0 0 * * */2", ["day-of-week: */2 starts again on each Sunday; for an even period, use every: 2d"]),
         ("0 0 13 * FRI", ["a day that fits one of 13 and FRI is enough; for days that fit both, write +FRI"]),
         (
             "0 0 9 ? * 2-6",
             [
-                "day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names leave no doubt"
+                "day-of-week: 0 and 7 are Sunday here and 1 is Monday, as in crontabs; in Quartz 1 is Sunday: names "
+                "leave no doubt"
             ],
         ),
         *[
@@ -121,17 +123,17 @@ def test_a_period_is_said_in_its_units(seconds: int, words: str) -> None:
         *[(expression, []) for expression in ("0 9 ? * 2-6", "0 0 9 * * 2-6", "0 0 13 * +FRI", "5-50/7 * * * *")],
     ],
 )
-def test_what_may_surprise_is_noted(expression: str, notes: list[str]) -> None:
+def test_surprising_behaviour_is_noted(expression: str, notes: list[str]) -> None:
     assert notes_on(parse_fields(expression)) == notes
 
 
-def test_h_is_explained_by_what_it_became() -> None:
+def test_h_is_described_by_its_value() -> None:
     fields = parse_fields("H H(0-7) * * *", seed="a job")
     assert explain(fields) == f"at {fields.hours[0]:02}:{fields.minutes[0]:02}"
 
 
 @given(st.integers(min_value=0, max_value=2**32).map(random.Random))
-def test_every_expression_has_words_and_no_holes_in_them(chance: random.Random) -> None:
+def test_every_expression_has_a_complete_description(chance: random.Random) -> None:
     words = explain(parse_fields(oracle.random_expression(chance)))
     assert words
     assert not any(

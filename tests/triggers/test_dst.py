@@ -1,5 +1,4 @@
-"""From wall times to instants, on any list of wall times: what the two policies promise, in the words of their
-definitions."""
+"""From local times to instants, for any list of local times: the two policies hold as defined."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ from foliot.triggers.dst import DstFold, DstGap, WallPolicy, next_instant
 from tests.triggers import oracle
 from tests.triggers.oracle import DAY, instant_of
 
-# Every policy there is; for elapsed times the other two must not matter.
+# Every policy; for elapsed times the other two must not matter.
 POLICIES: list[tuple[DstGap, DstFold, bool]] = list(
     product(("shift", "skip"), ("first", "last", "both"), (False, True))
 )
 NEW_YORK = ZoneInfo("America/New_York")
 APIA = ZoneInfo("Pacific/Apia")
-# Odder still: Apia 2011 (a day skipped), Caracas 2007 and Pyongyang 2018 (half an hour, for good), and Troll (two
+# Special cases: Apia 2011 (a skipped day), Caracas 2007 and Pyongyang 2018 (half an hour, permanently), and Troll (two
 # hours).
 ODD_NIGHTS = [
     *oracle.transitions(),
@@ -53,8 +52,7 @@ def instants_of(policy: WallPolicy, walls: list[int], after: int) -> list[int]:
 
 
 def comings(wall: datetime, zone: ZoneInfo) -> list[int]:
-    """Every instant at which the wall shows this time: for each offset that there could be, whether it is the one that
-    there is."""
+    """Every instant with this local time, found by trying each possible offset."""
     guesses = {wall.replace(tzinfo=UTC) + timedelta(minutes=minutes) for minutes in range(-15 * 60, 15 * 60, 15)}
     return sorted(int(guess.timestamp()) for guess in guesses if guess.astimezone(zone).replace(tzinfo=None) == wall)
 
@@ -81,11 +79,11 @@ def judged(policy: WallPolicy, walls: list[int], after: int) -> list[int]:
     st.lists(st.integers(min_value=-3000, max_value=3000), max_size=2),
     st.integers(min_value=-2 * DAY, max_value=2 * DAY),
 )
-def test_any_wall_times_fire_as_the_policies_are_defined(
+def test_any_local_times_fire_as_the_policies_define(
     night: tuple[ZoneInfo, int], chosen: tuple[DstGap, DstFold, bool], quarters: list[int], days: list[int], start: int
 ) -> None:
-    """Wall times by the quarter around an odd night, and a few that are months and years away, with many other
-    transitions in between."""
+    """Local times at each quarter of an hour around a transition, and some that are months and years away, with many
+    other transitions in between."""
     zone, transition = night
     policy = WallPolicy(zone, *chosen)
     middle = transition + int((zone.utcoffset(datetime.fromtimestamp(transition, zone)) or timedelta()).total_seconds())
@@ -94,7 +92,7 @@ def test_any_wall_times_fire_as_the_policies_are_defined(
 
 
 @pytest.mark.parametrize(("dst_gap", "dst_fold"), list(product(("shift", "skip"), ("first", "last", "both"))))
-def test_from_every_instant_of_an_odd_night_the_same_instants_are_to_come(dst_gap: DstGap, dst_fold: DstFold) -> None:
+def test_the_next_instants_do_not_depend_on_the_start(dst_gap: DstGap, dst_fold: DstFold) -> None:
     for transition in (instant_of(2024, 3, 10, 7), instant_of(2024, 11, 3, 6)):
         policy = WallPolicy(NEW_YORK, dst_gap, dst_fold)
         walls = [transition - 5 * 3600 + minutes * 60 for minutes in range(-120, 180, 20)]
@@ -103,21 +101,21 @@ def test_from_every_instant_of_an_odd_night_the_same_instants_are_to_come(dst_ga
             assert instants_of(policy, walls, after) == [instant for instant in everything if instant > after]
 
 
-def test_the_end_of_a_gap_fires_once_for_all_that_the_gap_left_out() -> None:
+def test_the_end_of_a_gap_fires_once_for_all_skipped_times() -> None:
     walls = [instant_of(2024, 3, 10, 2, minute) for minute in range(60)]
     assert instants_of(WallPolicy(NEW_YORK), walls, 0) == [instant_of(2024, 3, 10, 7)]
     assert instants_of(WallPolicy(NEW_YORK, "skip"), walls, 0) == []
     assert instants_of(WallPolicy(NEW_YORK, is_elapsed=True), walls, 0) == []
 
 
-def test_a_whole_day_that_is_left_out_ends_where_the_next_begins() -> None:
+def test_a_skipped_day_ends_where_the_next_begins() -> None:
     walls = [instant_of(2011, 12, day, 12) for day in (29, 30, 31)]
     begins = instant_of(2011, 12, 30, 10)
     assert instants_of(WallPolicy(APIA), walls, 0) == [begins - 12 * 3600, begins, begins + 12 * 3600]
     assert instants_of(WallPolicy(APIA, "skip"), walls, 0) == [begins - 12 * 3600, begins + 12 * 3600]
 
 
-def test_a_wall_time_centuries_away_is_found_without_walking_there() -> None:
+def test_a_local_time_centuries_away_is_found_quickly() -> None:
     asked = 0
     far = instant_of(2199, 7, 1, 12)
 
@@ -130,7 +128,7 @@ def test_a_wall_time_centuries_away_is_found_without_walking_there() -> None:
     assert asked < 5
 
 
-def test_nothing_is_named_beyond_the_last_instant() -> None:
+def test_there_is_no_tick_beyond_the_last_instant() -> None:
     walls = [LATEST - 1, LATEST, LATEST + 1, LATEST + DAY]
     assert instants_of(WallPolicy(ZoneInfo("UTC")), walls, 0) == [LATEST - 1, LATEST]
     assert next_instant(WallPolicy(ZoneInfo("UTC")), from_list(walls), LATEST) is None

@@ -41,7 +41,7 @@ def walls_of(trigger: IntervalTrigger, after: int, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("period", [1, 60, 7 * 60, HOUR, 5 * HOUR, DAY - 1, DAY + 1, 36 * HOUR])
-def test_what_is_no_whole_number_of_days_is_elapsed_time_through_every_transition(period: int) -> None:
+def test_periods_other_than_whole_days_are_elapsed_time(period: int) -> None:
     for transition in (instant_of(2024, 3, 10, 7), instant_of(2024, 11, 3, 6)):
         anchor = transition - 10 * period - period // 3
         assert fire_times(every(period, anchor), transition - 3 * period, 10) == [
@@ -49,7 +49,7 @@ def test_what_is_no_whole_number_of_days_is_elapsed_time_through_every_transitio
         ]
 
 
-def test_whole_days_keep_the_time_on_the_wall_through_both_changes_of_the_clock() -> None:
+def test_whole_days_keep_their_local_time_through_clock_changes() -> None:
     daily = every(DAY, instant_of(2024, 1, 1, 9, zone="America/New_York"))
     assert walls_of(daily, instant_of(2024, 3, 8, 20), 3) == [
         "03-09 09:00-0500",
@@ -107,7 +107,7 @@ def test_an_anchor_in_a_fold_is_the_first_instant_and_fires_once(dst_fold: DstFo
     assert daily.next_after(FIRST_OF_TWO + 60) == (LAST_OF_TWO if anchor == LAST_OF_TWO else LAST_OF_TWO + DAY)
 
 
-def test_an_anchor_in_a_fold_fires_again_where_both_are_asked_for() -> None:
+def test_an_anchor_in_a_fold_fires_twice_with_the_policy_both() -> None:
     assert fire_times(every(DAY, FIRST_OF_TWO, dst_fold="both"), 0, 3) == [FIRST_OF_TWO, LAST_OF_TWO, LAST_OF_TWO + DAY]
     assert fire_times(every(DAY, LAST_OF_TWO, dst_fold="both"), 0, 2) == [LAST_OF_TWO, LAST_OF_TWO + DAY]
 
@@ -123,7 +123,7 @@ def test_elapsed_time_never_drifts(period: int, anchor: int, after: int) -> None
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(min_value=1, max_value=40), anchors, anchors, policies)
-def test_whole_days_never_drift_from_the_time_on_the_wall_of_the_anchor(
+def test_whole_days_never_drift_from_the_local_time_of_the_anchor(
     days: int, anchor: int, after: int, policy: WallPolicy
 ) -> None:
     trigger = IntervalTrigger(days * DAY, anchor, policy)
@@ -134,7 +134,7 @@ def test_whole_days_never_drift_from_the_time_on_the_wall_of_the_anchor(
     for instant in found[:2]:
         shown = datetime.fromtimestamp(instant, policy.zone).replace(tzinfo=None)
         if shown.time() != wall.time():
-            # Shifted: then this is the end of a gap, and the time that was left out belongs to this series.
+            # If it is shifted, this is the end of a gap, and the skipped time belongs to this series.
             assert policy.dst_gap == "shift"
             missing = shown.replace(hour=wall.hour, minute=wall.minute, second=wall.second)
             missing = missing if missing < shown else missing - timedelta(days=1)
@@ -142,14 +142,14 @@ def test_whole_days_never_drift_from_the_time_on_the_wall_of_the_anchor(
             assert instant == oracle.instant_at(shown, policy.zone)
             shown = missing
         assert (shown - wall).total_seconds() % (days * DAY) == 0
-    # None is left out: two in a row are a period apart, less or more by what the clock did, or twice that over a gap
-    # that is skipped.
+    # No tick is left out: two neighbours are a period apart, give or take the clock change, or twice that over a
+    # skipped gap.
     for early, late in pairwise(found):
         assert abs(late - early - days * DAY) <= 2 * HOUR or policy.dst_gap == "skip" or policy.dst_fold == "both"
 
 
 @given(st.integers(min_value=1, max_value=100 * DAY), anchors, policies, st.lists(anchors, min_size=2, max_size=8))
-def test_a_later_start_never_gives_an_earlier_instant(
+def test_a_later_start_never_gives_an_earlier_tick(
     period: int, anchor: int, policy: WallPolicy, starts: list[int]
 ) -> None:
     trigger = IntervalTrigger(period, anchor, policy)
@@ -172,7 +172,7 @@ def test_the_series_ends_with_the_last_instant(period: int) -> None:
 
 
 @pytest.mark.parametrize("period", [HOUR, DAY])
-def test_an_anchor_at_the_beginning_or_end_of_all_datetimes_is_no_crash(period: int) -> None:
+def test_an_anchor_at_the_first_or_last_datetime_does_not_crash(period: int) -> None:
     for zone in oracle.ZONES:
         found = every(period, -62_135_596_800, zone).next_after(instant_of(2024))
         assert found is not None

@@ -1,4 +1,4 @@
-"""Zones: every change of an offset that the tz database knows is found, and only names of zones are taken for names."""
+"""Time zones: every offset change in the tz database is found, and only names of zones are accepted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADER = struct.Struct(">4sc15x6l")
 
 
 def recorded_transitions(data: bytes) -> list[Transition]:
-    """What a TZif file says (RFC 8536, the second, 64-bit block)."""
+    """The transitions of a TZif file (RFC 8536, the second, 64-bit block)."""
     _, _, utc_count, standard_count, leap_count, time_count, type_count, character_count = HEADER.unpack(data[:44])
     data = data[44 + time_count * 5 + type_count * 6 + character_count + leap_count * 8 + standard_count + utc_count :]
     _, _, _, _, _, time_count, type_count, _ = HEADER.unpack(data[:44])
@@ -40,7 +40,7 @@ def recorded_transitions(data: bytes) -> list[Transition]:
 
 
 def made_zone(instant: int, before: int, after: int) -> ZoneInfo:
-    """One that changes its offset once."""
+    """A zone that changes its offset once."""
     nothing = HEADER.pack(b"TZif", b"2", 0, 0, 0, 0, 1, 1) + bytes(7)
     types = struct.pack(">lBBlBB", before, 0, 0, after, 0, 0) + b"A\0"
     body = HEADER.pack(b"TZif", b"2", 0, 0, 0, 1, 2, 2) + struct.pack(">qB", instant, 1) + types
@@ -71,7 +71,7 @@ def test_every_transition_since_1970_in_the_tz_database_is_found_to_the_second()
 
 
 @pytest.mark.parametrize("zone", oracle.ZONES, ids=str)
-def test_the_transitions_of_2024_to_2031_are_those_that_a_look_at_every_half_hour_finds(zone: ZoneInfo) -> None:
+def test_the_transitions_of_2024_to_2031_equal_a_search_of_every_half_hour(zone: ZoneInfo) -> None:
     found = transitions_of(zone, instant_of(2024) - 1, instant_of(2032) - 1)
     assert [transition.instant for transition in found] == [
         instant for other, instant in oracle.transitions() if other is zone
@@ -89,7 +89,7 @@ def test_a_transition_at_the_seam_of_two_spans_is_found_once(apart: int) -> None
     assert last_transition(zone, 0, instant_of(2100)) == Transition(instant, 3600, 7200)
 
 
-def test_rules_go_on_beyond_what_is_recorded() -> None:
+def test_rules_continue_after_the_recorded_transitions() -> None:
     found = transitions_of(NEW_YORK, instant_of(2150), instant_of(2151))
     assert [datetime.fromtimestamp(transition.instant, UTC).isoformat() for transition in found] == [
         "2150-03-08T07:00:00+00:00",
@@ -98,7 +98,7 @@ def test_rules_go_on_beyond_what_is_recorded() -> None:
     assert [transition.is_gap for transition in found] == [True, False]
 
 
-def test_both_searches_count_their_far_end_and_the_backward_one_its_near_end_too() -> None:
+def test_both_searches_include_their_far_end_and_the_backward_one_its_near_end() -> None:
     spring = instant_of(2024, 3, 10, 7)
     found = Transition(spring, -18000, -14400)
     assert next_transition(NEW_YORK, spring - 1, spring) == found
@@ -115,7 +115,7 @@ def test_both_searches_count_their_far_end_and_the_backward_one_its_near_end_too
     st.integers(min_value=0, max_value=instant_of(2100)),
     st.integers(min_value=0, max_value=3 * 366 * 86_400),
 )
-def test_the_backward_search_finds_the_last_of_those_that_the_forward_one_finds(
+def test_the_backward_search_finds_the_last_transition_of_the_forward_search(
     zone: ZoneInfo, start: int, length: int
 ) -> None:
     found = transitions_of(zone, start - 1, start + length)
@@ -135,7 +135,7 @@ def test_an_offset_exists_however_far_away(instant: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["UTC", "Europe/Berlin", "America/Argentina/Ushuaia", "Etc/GMT+12", "GB", "EST5EDT"])
-def test_iana_names_are_taken(name: str) -> None:
+def test_iana_names_are_accepted(name: str) -> None:
     assert zone_named(name).key == name
 
 
@@ -166,18 +166,18 @@ def test_iana_names_are_taken(name: str) -> None:
             "leapseconds",
             "__init__.py",
         ],
-        # The same word for another zone on each machine, and zones that count leap seconds.
+        # Names that mean another zone on each machine, and zones that count leap seconds.
         *["localtime", "posixrules", "right/UTC", "posix/UTC"],
     ],
 )
-def test_what_is_no_name_of_a_zone_is_refused(name: str) -> None:
+def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(Invalid) as caught:
         zone_named(name)
     assert caught.value.field == "timezone"
     assert len(caught.value.detail) < 700
 
 
-def test_a_misspelt_zone_gets_a_hint() -> None:
+def test_a_misspelled_zone_gets_a_suggestion() -> None:
     with pytest.raises(Invalid, match="did you mean 'UTC'"):
         zone_named("utc")
     with pytest.raises(Invalid, match="did you mean 'Europe/Berlin'"):
@@ -192,7 +192,7 @@ def test_an_offset_is_refused_with_advice_and_not_with_a_zone_of_another_offset(
 
 
 @pytest.mark.parametrize("name", ["CEST", "BST", "local", "localtime"])
-def test_no_zone_is_suggested_that_would_be_refused_or_means_another_time(name: str) -> None:
+def test_only_valid_zones_with_the_same_time_are_suggested(name: str) -> None:
     with pytest.raises(Invalid) as caught:
         zone_named(name)
     assert "did you mean" not in caught.value.detail

@@ -29,7 +29,7 @@ def walk(trigger: CronTrigger, start: int, end: int) -> Iterator[int]:
 def times_of(
     expression: str, zone: str, day: date, *, days: int = 1, dst_gap: DstGap = "shift", dst_fold: DstFold = "first"
 ) -> list[str]:
-    """The wall times, with their offsets, at which an expression fires on a day."""
+    """The local times, with their offsets, at which an expression fires on a day."""
     local = ZoneInfo(zone)
     start = oracle.instant_at(datetime.combine(day, time()), local)
     end = oracle.instant_at(datetime.combine(day + timedelta(days=days), time()), local)

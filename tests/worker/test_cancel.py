@@ -1,4 +1,5 @@
-"""Cancelling what runs: the worker hears of it at once, stops it, and says so; what had finished first stands."""
+"""Cancelling running runs: the worker is notified at once, stops the run and reports it. Runs that finish first keep
+their outcome."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ from tests.support.containment import gone, sleepers
 from tests.support.waiting import PATIENCE_SECONDS, until
 from tests.support.workers import ended, submit, worker_node
 
-# Beats too far apart to explain that a worker knows before a test gives up.
+# Heartbeats too rare to explain that a worker knows before the test times out.
 PATIENT = Config(poll_seconds=0.05, worker_ttl_seconds=900, worker_beat_seconds=300, grace_seconds=5)
 ONCE = '{"retries": 0}'
 
 
 async def cancel(store: Store, run: NewRun, message: str = "enough", *, is_forced: bool = False) -> None:
-    marked = await store.runs.mark_cancelled([run.id], message, is_forced=is_forced)
-    closed = await store.runs.close_cancelled(10)
+    marked = await store.cancellation.mark_cancelled([run.id], message, is_forced=is_forced)
+    closed = await store.cancellation.close_cancelled(10)
     store.hints.send(worker_topic(worker) for worker in {**marked, **closed}.values() if worker is not None)
 
 
@@ -34,7 +35,7 @@ async def is_running(store: Store, run: NewRun) -> bool:
     return view is not None and view.state is RunState.RUNNING
 
 
-async def test_an_async_function_is_cancelled_where_it_waits_and_is_not_retried(store: Store) -> None:
+async def test_an_async_function_is_cancelled_at_its_await_and_not_retried(store: Store) -> None:
     app = foliot.App()
     started, heard = asyncio.Event(), asyncio.Event()
 
@@ -57,7 +58,7 @@ async def test_an_async_function_is_cancelled_where_it_waits_and_is_not_retried(
     assert view.error == {"kind": "Cancelled", "message": "enough"}
 
 
-async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_all_the_same_stands(
+async def test_a_failure_during_a_cancel_counts_as_cancelled_and_a_success_stands(
     store: Store,
 ) -> None:
     app = foliot.App()
@@ -86,8 +87,8 @@ async def test_what_fails_while_it_is_cancelled_was_cancelled_and_what_succeeds_
     assert (succeeded.state, succeeded.result) == (RunState.SUCCEEDED, "done all the same")
 
 
-async def test_a_command_and_what_it_started_are_stopped(store: Store, tmp_path: Path) -> None:
-    # Found by a time that nobody else sleeps for: process ids are a namespace's own.
+async def test_a_command_and_its_children_are_stopped(store: Store, tmp_path: Path) -> None:
+    # Found by a sleep of a unique length, because process ids belong to a namespace.
     begun, mark = tmp_path / "begun", f"300.{os.getpid()}"
     command = f"trap 'exit 0' TERM; sleep {mark} & echo begun > {begun}; wait"
     async with worker_node(store, foliot.App(), config=PATIENT):
@@ -134,7 +135,7 @@ async def test_an_attempt_whose_run_was_given_to_another_is_stopped(store: Store
     config = Config(poll_seconds=0.05, worker_ttl_seconds=120, worker_beat_seconds=0.2, grace_seconds=5)
     async with worker_node(store, app, config=config):
         run = await submit(store, "wait_long")
-        # A run counts as running from its claim on; its function starts a moment later.
+        # A run counts as running from its claim, but its function starts a moment later.
         await started.wait()
         await sql.execute("update foliot.runs set token = token + 1, worker_id = gen_random_uuid()")
         async with asyncio.timeout(PATIENCE_SECONDS):

@@ -1,4 +1,4 @@
-"""When a worker asks for runs, and when it lets others go first."""
+"""When a worker claims runs, and when it lets other workers go first."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from foliot.model.run import NewRun, RunOptions
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.worker.attempts import Attempts
-from foliot.worker.claimer import FIRST_HINT_DELAY_SECONDS, HEARING_POLLS, LAST_HINT_DELAY_SECONDS, Claimer
+from foliot.worker.claimer import FIRST_HINT_DELAY_SECONDS, LAST_HINT_DELAY_SECONDS, Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.direct import HEARING_POLLS
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.known_tasks import KnownTask
 from tests.support.waiting import PATIENCE_SECONDS
 
-# A poll that no test lives to see: what comes sooner was woken.
+# A poll interval longer than any test, so an earlier claim was woken.
 POLL_SECONDS = 3600.0
 SLOTS = 3
 
@@ -36,7 +37,7 @@ async def go_on_for_ever(payload: dict[str, Any], context: Context) -> Attempted
 
 @pytest.fixture
 async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator[Claimer]:
-    """Of a worker whose runs do not end by themselves."""
+    """The claimer of a worker whose runs do not end by themselves."""
     holdings, identity = Holdings(), WorkerIdentity(new_id())
     completer = Completer(store=store, identity=identity, holdings=holdings, clock=clock, events=events)
     attempts = Attempts(
@@ -66,8 +67,8 @@ async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator
 
 
 async def insert(store: Store, number: int) -> None:
-    """Without a word to anybody."""
-    await store.runs.insert_runs([NewRun(id=new_id(), task="endless", queue="default") for _ in range(number)])
+    """Inserts runs without a hint."""
+    await store.run_inserts.insert_runs([NewRun(id=new_id(), task="endless", queue="default") for _ in range(number)])
 
 
 def is_woken(claimer: Claimer) -> bool:
@@ -77,7 +78,7 @@ def is_woken(claimer: Claimer) -> bool:
 async def test_claimer_claims_again_at_once_after_a_full_claim(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS + 1)
     assert await claimer.run_once() == 0
-    # Nothing is free now. There is one more, so the first slot that frees is a reason to ask.
+    # No slot is free now. More runs are waiting, so the first free slot is a reason to claim.
     assert await claimer.run_once() == POLL_SECONDS
     claimer.on_slot_freed()
     assert is_woken(claimer)
@@ -86,14 +87,14 @@ async def test_claimer_claims_again_at_once_after_a_full_claim(claimer: Claimer,
 async def test_claimer_claims_again_at_once_after_a_slightly_short_claim(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS - 1)
     assert await claimer.run_once() == 0
-    # And then it has got next to nothing.
+    # Then it gets next to nothing.
     assert await claimer.run_once() > 0
 
 
 async def test_claimer_waits_after_a_much_shorter_claim(claimer: Claimer, store: Store) -> None:
     await insert(store, SLOTS // 3)
     assert 0.75 * POLL_SECONDS <= (await claimer.run_once() or 0) <= POLL_SECONDS
-    # The queue was empty then, and a slot that frees says nothing else.
+    # The queue was empty then, so a free slot is no reason to claim.
     claimer.on_slot_freed()
     assert not is_woken(claimer)
     claimer.on_hint()
@@ -127,7 +128,7 @@ async def test_claimer_that_finds_nothing_after_a_hint_delays_longer_each_time(c
     assert (
         found == [FIRST_HINT_DELAY_SECONDS * factor for factor in (1, 2, 4, 8, 16, 32)] + [LAST_HINT_DELAY_SECONDS] * 2
     )
-    # A poll that finds nothing says nothing about the others.
+    # A poll that finds nothing says nothing about other workers.
     await claimer.run_once()
     assert claimer._hint_delay_seconds == LAST_HINT_DELAY_SECONDS
     await insert(store, 1)

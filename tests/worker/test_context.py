@@ -1,4 +1,4 @@
-"""What a task learns and says through `ctx`, as an async function and as a plain one."""
+"""The context `ctx` of a task, in async and sync functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_a_task_knows_its_run_its_attempt_and_its_name(store: Store, is_as
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_what_is_logged_is_in_the_output_of_the_attempt(
+async def test_log_records_are_in_the_output_of_the_attempt(
     store: Store, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = foliot.App()
@@ -81,7 +81,7 @@ async def test_each_attempt_has_a_logger_of_its_own(store: Store) -> None:
 
 
 @pytest.mark.parametrize("why", ["timeout", "cancel"])
-async def test_a_plain_function_learns_that_it_should_stop(store: Store, why: str) -> None:
+async def test_a_sync_function_sees_that_it_should_stop(store: Store, why: str) -> None:
     app = foliot.App()
     started, stopped = threading.Event(), threading.Event()
 
@@ -96,7 +96,7 @@ async def test_a_plain_function_learns_that_it_should_stop(store: Store, why: st
         run = await submit(store, "work", options=ONCE)
         await until(lambda: asyncio.to_thread(started.is_set))
         if why == "cancel":
-            await store.runs.mark_cancelled([run.id], "enough", is_forced=False)
+            await store.cancellation.mark_cancelled([run.id], "enough", is_forced=False)
         view = await ended(store, run)
         await until(lambda: asyncio.to_thread(stopped.is_set))
     assert (view.state, view.reason) == (
@@ -105,7 +105,7 @@ async def test_a_plain_function_learns_that_it_should_stop(store: Store, why: st
 
 
 @pytest.mark.parametrize("why", ["timeout", "cancel"])
-async def test_an_async_function_is_cancelled_and_finds_that_it_should_stop(store: Store, why: str) -> None:
+async def test_a_cancelled_async_function_sees_that_it_should_stop(store: Store, why: str) -> None:
     app = foliot.App()
     seen: list[bool] = []
     started = asyncio.Event()
@@ -123,6 +123,6 @@ async def test_an_async_function_is_cancelled_and_finds_that_it_should_stop(stor
         run = await submit(store, "work", options=ONCE)
         await started.wait()
         if why == "cancel":
-            await store.runs.mark_cancelled([run.id], "enough", is_forced=False)
+            await store.cancellation.mark_cancelled([run.id], "enough", is_forced=False)
         await ended(store, run)
     assert seen == [False, True]

@@ -11,11 +11,11 @@ from foliot.worker.identity import WorkerIdentity
 from tests.support.fake_clock import FakeClock
 
 
-async def test_a_lease_that_took_long_to_get_is_renewed_at_once(
+async def test_a_slowly_acquired_lease_is_renewed_at_once(
     database_url: str, fake_clock: FakeClock, events: EventBus
 ) -> None:
-    """It is trusted from before it was asked for. Where PostgreSQL was away meanwhile, there is next to nothing left of
-    that."""
+    """The worker trusts its lease from before the request. If PostgreSQL was unavailable meanwhile, little of it is
+    left."""
     config = Config()
     registered, holdings, identity = [], Holdings(), WorkerIdentity(new_id())
     async with open_store(database_url, config=config, clock=fake_clock, events=events, part="test") as store:
@@ -41,7 +41,7 @@ async def test_a_lease_that_took_long_to_get_is_renewed_at_once(
             clock=fake_clock,
             events=events,
         )
-        # Nothing is registered under the first id.
+        # No worker is registered under the first id.
         heartbeater.begin_lease(fake_clock.monotonic())
         for _ in range(5):
             await fake_clock.advance(await heartbeater.run_once())

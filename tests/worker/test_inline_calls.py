@@ -1,4 +1,4 @@
-"""Calls that share a task until one of them waits: who gets which task, and that none notices another."""
+"""Calls that share a task until one of them waits, without affecting each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ marked: ContextVar[str] = ContextVar("marked", default="")
 
 
 class SteppingClock(SystemClock):
-    """Each look at it takes longer than a turn may."""
+    """Each reading advances it by more than a turn may take."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -38,7 +38,7 @@ class SteppingClock(SystemClock):
 
 
 class Bench:
-    """Attempts of one async function, and the outcomes in the order they came."""
+    """Attempts of one async function, and their outcomes in order."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ async def test_call_that_waits_does_not_block_other_calls() -> None:
     assert len(tasks) == NUMBER
 
 
-async def test_one_that_has_waited_goes_on_with_what_is_pending_when_it_is_through() -> None:
+async def test_a_call_that_has_waited_runs_pending_calls_when_it_ends() -> None:
     came = []
 
     async def task(place: int) -> None:
@@ -129,7 +129,7 @@ async def test_one_that_has_waited_goes_on_with_what_is_pending_when_it_is_throu
     assert {outcome.run_id for outcome in bench.outcomes} == set(bench.ids)
 
 
-async def test_what_a_job_sets_in_its_context_no_other_one_sees() -> None:
+async def test_context_variables_of_a_job_are_isolated() -> None:
     seen = []
 
     async def task(place: int) -> None:
@@ -140,7 +140,7 @@ async def test_what_a_job_sets_in_its_context_no_other_one_sees() -> None:
     assert seen == [""] * NUMBER
 
 
-async def test_a_job_that_cancels_its_own_task_and_returns_harms_no_other_one() -> None:
+async def test_a_job_that_cancels_its_own_task_affects_no_other_job() -> None:
     async def task(place: int) -> None:
         if place == 1:
             current = asyncio.current_task()
@@ -172,7 +172,7 @@ async def test_error_of_a_call_fails_only_that_call(error: BaseException, waits:
     assert bench.kinds() == [type(error).__name__]
 
 
-async def test_one_that_waits_too_long_is_timed_out_and_the_others_are_not() -> None:
+async def test_only_the_call_that_waits_too_long_times_out() -> None:
     async def task(place: int) -> None:
         if place == 0:
             await asyncio.Event().wait()
@@ -184,7 +184,7 @@ async def test_one_that_waits_too_long_is_timed_out_and_the_others_are_not() -> 
     }
 
 
-async def test_one_that_waits_can_be_cancelled() -> None:
+async def test_a_waiting_call_can_be_cancelled() -> None:
     async def task(place: int) -> None:
         await asyncio.Event().wait()
 
@@ -202,7 +202,7 @@ async def test_one_that_waits_can_be_cancelled() -> None:
     assert bench.outcomes[1].state is RunState.READY
 
 
-async def test_what_has_not_been_called_yet_is_held_can_be_cancelled_and_is_given_back() -> None:
+async def test_a_pending_call_can_be_cancelled_and_is_released() -> None:
     called = []
 
     async def task(place: int) -> None:
@@ -219,7 +219,7 @@ async def test_what_has_not_been_called_yet_is_held_can_be_cancelled_and_is_give
     assert called == []
 
 
-async def test_a_long_row_of_calls_lets_others_have_the_loop() -> None:
+async def test_many_calls_yield_to_the_event_loop() -> None:
     between: list[int | str] = []
 
     async def task(place: int) -> None:
@@ -231,7 +231,7 @@ async def test_a_long_row_of_calls_lets_others_have_the_loop() -> None:
     assert between == [0, "others", 1, 2, 3, 4]
 
 
-async def test_options_that_cannot_be_read_fail_their_run_alone() -> None:
+async def test_unreadable_options_fail_only_their_run() -> None:
     async def task(place: int) -> None:
         return None
 
@@ -241,7 +241,7 @@ async def test_options_that_cannot_be_read_fail_their_run_alone() -> None:
     assert bench.kinds() == ["InvalidOptions"]
 
 
-async def test_a_timeout_of_its_own_works_inside_a_shared_task() -> None:
+async def test_a_timeout_inside_a_shared_task_works() -> None:
     async def task(place: int) -> str:
         try:
             async with asyncio.timeout(0.01):

@@ -1,4 +1,4 @@
-"""Which tasks a worker knows, and how it runs each."""
+"""The tasks that a worker knows, and how it runs each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from foliot.config import BUILT_IN_TASKS, Config
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.store.store import Store
+from foliot.worker.direct import DirectBackend
 from foliot.worker.identity import WorkerIdentity
+from foliot.worker.journals import Journals
 from foliot.worker.known_tasks import (
     CANCEL_SECONDS,
     CLEANUP_SECONDS,
@@ -31,7 +33,13 @@ async def know(store: Store) -> AsyncIterator[KnowTasks]:
 
     def known(app: foliot.App, config: Config) -> dict[str, KnownTask]:
         identity, namespace = WorkerIdentity(new_id()), Namespace(config.namespace)
-        return known_tasks(app, TaskSurroundings(store, config, store.database.clock, namespace, identity, runtime))
+        clock, events = store.database.clock, store.events
+        backend = DirectBackend(store, config=config, clock=clock, listen_url=None)
+        journals = Journals(
+            backend=backend, config=config, namespace=namespace, identity=identity, clock=clock, events=events
+        )
+        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, runtime, journals.open)
+        return known_tasks(app, surroundings)
 
     yield known
     await runtime.close()

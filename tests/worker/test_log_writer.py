@@ -1,5 +1,5 @@
-"""Output and progress while an attempt runs: shown, bounded, gone when it has ended, and free of charge for those who
-say nothing."""
+"""Output and progress of a running attempt: stored live, bounded, deleted at the end, and free for attempts without
+output."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from foliot.model.run import RunOptions
 from foliot.model.states import RunState
 from foliot.store.logs import LogPart, Logs, ProgressNote
 from foliot.store.store import Store
-from foliot.worker.attempts import Attempts, RunningAttempt
+from foliot.worker.attempts import Attempts
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.live_output import LiveOutput
 from foliot.worker.log_writer import LogWriter
+from foliot.worker.running_attempt import RunningAttempt
 from tests.support.runs import WORKER, claim, insert
 from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
@@ -31,9 +32,7 @@ async def parts(sql: Any) -> list[tuple[int, bytes]]:
     return [(row[0], row[1]) for row in await sql.fetch("select part, chunk from foliot.logs order by part")]
 
 
-async def test_output_and_progress_are_there_while_it_runs_and_parts_go_when_it_has_ended(
-    store: Store, sql: Any
-) -> None:
+async def test_output_and_progress_are_stored_live_and_deleted_at_the_end(store: Store, sql: Any) -> None:
     app = foliot.App()
     go_on, end = asyncio.Event(), asyncio.Event()
 
@@ -61,7 +60,7 @@ async def test_output_and_progress_are_there_while_it_runs_and_parts_go_when_it_
         await until(lambda: _has(sql, 0))
 
 
-async def test_a_plain_task_that_prints_is_shown_from_its_thread(store: Store, sql: Any) -> None:
+async def test_output_of_a_sync_task_is_stored_from_its_thread(store: Store, sql: Any) -> None:
     app = foliot.App()
     end = threading.Event()
 
@@ -117,7 +116,7 @@ async def test_log_writer_stores_output_of_attempts_it_sees_twice(store: Store, 
     await writer.run_once()
     assert await parts(sql) == [(0, b"one")]
     assert await sql.fetchval("select progress ->> 'share' from foliot.runs") == "1.0"
-    # Nothing new, nothing written.
+    # Nothing is written without new output.
     await sql.execute("update foliot.runs set progress = null")
     await writer.run_once()
     assert (await parts(sql), await sql.fetchval("select progress from foliot.runs")) == ([(0, b"one")], None)
@@ -133,7 +132,7 @@ async def test_log_writer_retries_a_failed_write_once(
     async def failing(*arguments: Any) -> None:
         nonlocal failures
         failures -= 1
-        # The first time it is written all the same, and only the answer is lost.
+        # The first write succeeds, and only its answer is lost.
         if failures == 1 or failures < 0:
             await real(*arguments)
         if failures >= 0:
@@ -155,7 +154,7 @@ async def test_log_writer_retries_a_failed_write_once(
         await ended(store, run)
 
 
-async def test_output_is_shown_up_to_a_bound_and_the_end_is_kept_all_the_same(store: Store, sql: Any) -> None:
+async def test_live_output_is_bounded_and_its_end_is_kept(store: Store, sql: Any) -> None:
     app = foliot.App()
     end = asyncio.Event()
 
@@ -177,7 +176,7 @@ async def test_output_is_shown_up_to_a_bound_and_the_end_is_kept_all_the_same(st
     assert output.endswith(b"the end")
 
 
-def test_what_is_taken_is_cut_into_parts_and_says_where_each_begins() -> None:
+def test_output_is_cut_into_parts_with_positions() -> None:
     live = LiveOutput(room=10)
     live.write(b"abc")
     live.write(b"")
@@ -189,7 +188,7 @@ def test_what_is_taken_is_cut_into_parts_and_says_where_each_begins() -> None:
     assert live.take(5) == [(7, b"hij")]
 
 
-async def test_progress_is_fenced_and_parts_stay_while_nothing_else_is_kept(store: Store, sql: Any) -> None:
+async def test_progress_is_fenced_and_parts_stay_until_the_output_is_stored(store: Store, sql: Any) -> None:
     run_id = await insert(store)
     (claimed,) = await claim(store)
     part, note = LogPart(run_id, claimed.token, 0, b"x"), ProgressNote(run_id, claimed.token, '{"share": 1}')
@@ -199,12 +198,12 @@ async def test_progress_is_fenced_and_parts_stay_while_nothing_else_is_kept(stor
     await store.logs.write_logs(WORKER, [], [note])
     assert await sql.fetchval("select progress ->> 'share' from foliot.runs") == "1"
     assert await store.logs.delete_logs([(run_id, claimed.token)]) == 0
-    await store.runs.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED, output=b"x")])
+    await store.outcomes.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED, output=b"x")])
     assert await store.logs.delete_logs([(run_id, claimed.token + 1)]) == 0
     assert await store.logs.delete_logs([(run_id, claimed.token)]) == 1
 
 
-async def test_a_gap_ends_what_can_be_read(store: Store) -> None:
+async def test_reading_stops_at_a_gap(store: Store) -> None:
     run_id = new_id()
     await store.logs.write_logs(WORKER, [LogPart(run_id, 1, at, b"abcd") for at in (0, 4, 12)], [])
     assert await store.logs.read_logs(run_id, 1, 0, parts=10) == b"abcdabcd"

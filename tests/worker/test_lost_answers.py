@@ -1,7 +1,7 @@
-"""A worker that loses the answer to a statement starts no run twice, strands none, and ends each of them once.
+"""A worker that loses the answer to a statement starts no run twice, strands none, and ends each once.
 
-`docs/reliability.md` lists every statement between a worker's memory and the database. Each is tried here: the
-connection breaks right before the statement, or right after PostgreSQL has carried it out.
+`docs/reliability.md` lists every statement between a worker's memory and the database. Each is tested here: the
+connection breaks right before the statement, or right after PostgreSQL has executed it.
 """
 
 from __future__ import annotations
@@ -16,159 +16,21 @@ import msgspec
 import pytest
 
 import foliot
-from foliot.clock import Clock
-from foliot.config import Config
 from foliot.errors import StoreUnavailable
-from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.outcome import Attempted, Ending
-from foliot.model.run import NewRun, RunOptions
+from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.scheduler.promoter import Promoter
-from foliot.sdk.context import Context
-from foliot.store.store import Store
-from foliot.worker.attempts import Attempts
-from foliot.worker.claimer import Claimer
-from foliot.worker.completer import Completer
-from foliot.worker.holdings import Holdings
-from foliot.worker.identity import WorkerIdentity
-from foliot.worker.known_tasks import KnownTask
 from tests.support.breakable_store import door_to, store_behind
 from tests.support.waiting import until
+from tests.support.worker_bench import NUMBER, Bench, lose_next_answer
 from tests.support.workers import QUICK, worker_node
 
-AT_MOST_ONCE = RunOptions(retries=0, timeout_seconds=60, guarantee="at_most_once")
-NUMBER = 20
 
-
-class Bench:
-    """A claimer, attempts and a completer on the real store, each moved by hand."""
-
-    def __init__(self, store: Store, clock: Clock, events: EventBus) -> None:
-        self.store = store
-        self.holdings, self.identity = Holdings(), WorkerIdentity(new_id())
-        self.started: Counter[tuple[UUID, int]] = Counter()
-        self.completer = Completer(
-            store=store, identity=self.identity, holdings=self.holdings, clock=clock, events=events
-        )
-        self.attempts = Attempts(
-            tasks={"task": KnownTask(self._run, AT_MOST_ONCE)},
-            slots={"default": NUMBER},
-            output_max_bytes=1000,
-            holdings=self.holdings,
-            on_outcome=self.completer.add,
-        )
-        self.claimer = Claimer(
-            store=store,
-            identity=self.identity,
-            attempts=self.attempts,
-            holdings=self.holdings,
-            completer=self.completer,
-            tasks=["task"],
-            config=Config(),
-            clock=clock,
-            events=events,
-        )
-
-    async def register(self) -> None:
-        await self.store.workers.register_worker(self.identity.id, "worker", {"default": NUMBER}, ["task"])
-
-    async def _run(self, payload: dict[str, Any], context: Context) -> Attempted:
-        self.started[context.run_id, context.token] += 1
-        return Attempted(Ending.SUCCEEDED)
-
-    async def insert(self, number: int) -> None:
-        await self.store.runs.insert_runs([NewRun(id=new_id(), task="task", queue="default") for _ in range(number)])
-
-    async def turn(self) -> None:
-        await self.claimer.run_once()
-        await self.attempts.ended()
-
-    async def flush(self) -> None:
-        while self.completer.backlog:
-            await self.completer.run_once()
-
-    async def running(self) -> int:
-        return len(await self.store.runs.recover_claims(self.identity.id, []))
-
-
-@pytest.fixture
-async def bench(store: Store, clock: Clock, events: EventBus) -> Bench:
-    bench = Bench(store, clock, events)
-    await bench.register()
-    return bench
-
-
-def lose_next_answer(monkeypatch: pytest.MonkeyPatch, runs: Any, name: str) -> None:
-    """The next call is carried out, and its answer gets lost."""
-    real = getattr(runs, name)
-
-    async def losing(*arguments: Any) -> None:
-        monkeypatch.setattr(runs, name, real)
-        await real(*arguments)
-        raise StoreUnavailable("the answer got lost", is_doubtful=True)
-
-    monkeypatch.setattr(runs, name, losing)
-
-
-async def test_runs_whose_outcome_is_not_yet_written_are_not_started_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await bench.insert(NUMBER)
-    await bench.turn()
-    # All have ended, and none of it is stored. Then the answer to another claim gets lost.
-    await bench.insert(3)
-    lose_next_answer(monkeypatch, bench.store.runs, "claim_runs")
-    with pytest.raises(StoreUnavailable):
-        await bench.turn()
-    await bench.turn()
-    assert sorted(bench.started.values()) == [1] * (NUMBER + 3)
-    await bench.flush()
-    assert len(bench.holdings) == await bench.running() == 0
-
-
-async def test_runs_whose_outcome_is_on_its_way_are_not_started_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await bench.insert(NUMBER)
-    await bench.turn()
-    finish_runs, is_sent = bench.store.runs.finish_runs, asyncio.Event()
-
-    async def slow(*arguments: Any) -> int:
-        await is_sent.wait()
-        return await finish_runs(*arguments)
-
-    monkeypatch.setattr(bench.store.runs, "finish_runs", slow)
-    writing = asyncio.create_task(bench.completer.run_once())
-    await bench.insert(3)
-    lose_next_answer(monkeypatch, bench.store.runs, "claim_runs")
-    with pytest.raises(StoreUnavailable):
-        await bench.turn()
-    for _ in range(3):
-        await bench.turn()
-    is_sent.set()
-    await writing
-    await bench.flush()
-    assert sorted(bench.started.values()) == [1] * (NUMBER + 3)
-    assert len(bench.holdings) == await bench.running() == 0
-
-
-async def test_an_outcome_whose_write_failed_stays_held(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_heartbeat_finds_a_claim_that_committed_late(bench: Bench) -> None:
+    """No statement timeout limits a COMMIT that waits for its disk."""
     await bench.insert(2)
-    await bench.turn()
-    lose_next_answer(monkeypatch, bench.store.runs, "finish_runs")
-    with pytest.raises(StoreUnavailable):
-        await bench.completer.run_once()
-    assert len(bench.holdings) == 2
-    await bench.flush()
-    assert len(bench.holdings) == 0
-    assert sorted(bench.started.values()) == [1, 1]
-
-
-async def test_a_beat_finds_a_claim_that_was_committed_after_all_doubt_was_over(bench: Bench) -> None:
-    """A COMMIT that waits for its disk is bound by no statement limit."""
-    await bench.insert(2)
-    await bench.store.runs.claim_runs(bench.identity.id, {"default": 2}, ["task"])
+    await bench.store.claims.claim_runs(bench.identity.id, {"default": 2}, ["task"])
     await bench.turn()
     assert not bench.started
     beat = await bench.store.workers.beat(bench.identity.id, bench.holdings.keys())
@@ -182,7 +44,7 @@ async def test_a_beat_finds_a_claim_that_was_committed_after_all_doubt_was_over(
 
 async def test_recovered_runs_take_no_more_slots_than_there_are(bench: Bench) -> None:
     await bench.insert(NUMBER + 5)
-    await bench.store.runs.claim_runs(bench.identity.id, {"default": NUMBER + 5}, ["task"])
+    await bench.store.claims.claim_runs(bench.identity.id, {"default": NUMBER + 5}, ["task"])
     bench.claimer.recover_lost_claims()
     await bench.claimer.run_once()
     assert len(bench.holdings) == NUMBER
@@ -192,11 +54,11 @@ async def test_recovered_runs_take_no_more_slots_than_there_are(bench: Bench) ->
     await bench.flush()
 
 
-async def test_a_worker_that_stops_gives_back_what_it_never_knew_it_had(
+async def test_a_stopping_worker_releases_runs_of_a_lost_claim(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, sql: Any
 ) -> None:
     await bench.insert(2)
-    lose_next_answer(monkeypatch, bench.store.runs, "claim_runs")
+    lose_next_answer(monkeypatch, bench.store.claims, "claim_runs")
     with pytest.raises(StoreUnavailable):
         await bench.turn()
     await bench.claimer.give_back_unstarted()
@@ -206,7 +68,7 @@ async def test_a_worker_that_stops_gives_back_what_it_never_knew_it_had(
     assert not bench.started
 
 
-async def test_runs_that_were_claimed_start_although_the_claim_from_a_limited_queue_fails(
+async def test_claimed_runs_start_although_the_claim_from_a_limited_queue_fails(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await bench.insert(2)
@@ -215,7 +77,7 @@ async def test_runs_that_were_claimed_start_although_the_claim_from_a_limited_qu
     async def fail(*_: object) -> None:
         raise StoreUnavailable("busy", is_doubtful=False)
 
-    monkeypatch.setattr(bench.store.runs, "claim_limited_runs", fail)
+    monkeypatch.setattr(bench.store.claims, "claim_limited_runs", fail)
     with pytest.raises(StoreUnavailable):
         await bench.claimer.run_once()
     await bench.attempts.ended()
@@ -223,7 +85,7 @@ async def test_runs_that_were_claimed_start_although_the_claim_from_a_limited_qu
     await bench.flush()
 
 
-# Everything below goes through a real connection that breaks.
+# The tests below use a real connection that breaks.
 
 STATEMENTS = (
     "claim_runs",
@@ -244,7 +106,7 @@ TALKING_SECONDS = 1.5
 
 
 class Effects:
-    """The starts of each run, counted where no database can undo them."""
+    """The starts of each run, counted outside of the database."""
 
     def __init__(self) -> None:
         self.starts: Counter[tuple[str, int]] = Counter()
@@ -329,15 +191,15 @@ async def test_each_statement_may_lose_its_answer(
         await promoter.start()
         trap = door.set_trap(statement, is_after=is_after)
         if statement in ("recover_claims", "count_written"):
-            # These follow a lost answer only.
+            # These statements occur only after a lost answer.
             door.set_trap("claim_runs" if statement == "recover_claims" else "finish_runs", is_after=True)
         async with worker_node(store, effects.app(), slots=NUMBER):
-            # First those that all succeed: a statement of their own writes such a batch.
+            # First a batch of successes, which a statement of its own writes.
             for wave in (
                 [run for run in wanted if run.task == "quick"],
                 [run for run in wanted if run.task != "quick"],
             ):
-                await store.runs.insert_runs(wave)
+                await store.run_inserts.insert_runs(wave)
 
                 async def all_ended() -> bool:
                     return bool(await sql.fetchval("select count(*) = 0 from foliot.runs"))
@@ -356,7 +218,7 @@ async def test_each_statement_may_lose_its_answer(
 
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("statement", ["release_runs", "remove_worker"])
-async def test_a_worker_that_stops_may_lose_its_last_answers(
+async def test_a_stopping_worker_may_lose_its_last_answers(
     database_url: str, sql: Any, statement: str, is_after: bool
 ) -> None:
     app, started = foliot.App(), asyncio.Event()
@@ -371,7 +233,7 @@ async def test_a_worker_that_stops_may_lose_its_last_answers(
     async with door_to(database_url) as door, store_behind(door, database_url, config=config) as store:
         trap = door.set_trap(statement, is_after=is_after)
         async with worker_node(store, app, config=config):
-            await store.runs.insert_runs([run])
+            await store.run_inserts.insert_runs([run])
             await started.wait()
     assert trap.sprung.is_set()
     row = await sql.fetchrow(

@@ -1,5 +1,4 @@
-"""Messages about how runs ended: one for each ending that was asked about, in the same transaction, and none about
-anything else."""
+"""Notifications about the ends of runs: one for each requested ending, in the same transaction, and no others."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ async def messages(sql: Any) -> list[Any]:
     return found
 
 
-async def test_a_failure_is_told_and_success_is_not(store: Store, sql: Any) -> None:
+async def test_a_failure_is_notified_and_a_success_is_not(store: Store, sql: Any) -> None:
     await finish(store, options=options())
     assert await messages(sql) == []
     run_id = await finish(
@@ -102,14 +101,14 @@ async def test_a_failure_is_told_and_success_is_not(store: Store, sql: Any) -> N
     ],
     ids=["completed", "failed", "timeout", "cancelled"],
 )
-async def test_each_word_stands_for_its_endings(
+async def test_each_keyword_selects_its_endings(
     store: Store, sql: Any, state: RunState, reason: str | None, told: list[str]
 ) -> None:
     words = ["completed", "failed", "cancelled", "skipped", "timeout"]
     notices = [{"on": [word], "url": f"{HOOK}/{word}", "queue": word} for word in words]
     run_id = await insert(store, options=options(*notices))
     (claimed,) = await claim(store)
-    await store.runs.finish_runs(WORKER, [Outcome(run_id, claimed.token, state, reason)])
+    await store.outcomes.finish_runs(WORKER, [Outcome(run_id, claimed.token, state, reason)])
     made = await messages(sql)
     assert {row["queue"] for row in made} == set(told)
     view = await store.runs.get_run(run_id)
@@ -119,21 +118,21 @@ async def test_each_word_stands_for_its_endings(
     )
 
 
-async def test_a_retry_is_no_end_and_a_lost_run_is_told_when_it_is_buried(store: Store, sql: Any) -> None:
+async def test_a_retry_is_not_an_end_and_a_lost_run_is_notified_when_it_fails(store: Store, sql: Any) -> None:
     run_id = await insert(store, options=options({"on": ["lost"]}))
     (claimed,) = await claim(store)
-    await store.runs.retry_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error")])
+    await store.outcomes.retry_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error")])
     await store.runs.move_runs([run_id], RunState.READY)
     for lost in range(1, 4):
         assert await messages(sql) == []
         await claim(store)
         await store.workers.remove_worker(WORKER)
-        found = await store.runs.lose_runs(10, 3)
+        found = await store.lost_runs.lose_runs(10, 3)
         assert (found.requeued, found.buried) == ((1, 0) if lost < 3 else (0, 1))
     assert len(await messages(sql)) == 1
 
 
-async def test_what_makes_no_sense_in_a_notice_does_not_keep_a_run_from_ending(store: Store, sql: Any) -> None:
+async def test_an_invalid_notification_does_not_prevent_the_end_of_a_run(store: Store, sql: Any) -> None:
     for text in (
         '{"notify": 7}',
         '{"notify": [7, null, {"on": 3}, {"on": ["failed"]}]}',
@@ -143,7 +142,7 @@ async def test_what_makes_no_sense_in_a_notice_does_not_keep_a_run_from_ending(s
     assert len(await messages(sql)) == 1
 
 
-async def test_a_message_is_delivered_retried_seen_from_its_run_and_not_told_of_itself(
+async def test_a_notification_is_delivered_retried_and_never_notifies_about_itself(
     store: Store, server: Answering, client: httpx.AsyncClient
 ) -> None:
     app = App()
@@ -161,8 +160,8 @@ async def test_a_message_is_delivered_retried_seen_from_its_run_and_not_told_of_
         (told,) = (await client.get(f"/v1/runs/{run.id}")).json()["notifications"]
 
         async def is_delivered() -> bool:
-            # As a scheduler node would, for what is to be tried again.
-            await store.runs.promote_due_runs(10)
+            # Promotes retries, as a scheduler node would.
+            await store.due_runs.promote_due_runs(10)
             shown = (await client.get(f"/v1/runs/{told}")).json()
             return bool(shown["status"] == "completed")
 
@@ -174,7 +173,7 @@ async def test_a_message_is_delivered_retried_seen_from_its_run_and_not_told_of_
     assert (body["id"], body["error"]["message"], server.asked[-1].headers["x-key"]) == (str(run.id), "no luck", "k")
 
 
-async def test_a_message_goes_only_where_the_task_http_may(store: Store, server: Answering) -> None:
+async def test_a_notification_goes_only_to_addresses_that_http_allows(store: Store, server: Answering) -> None:
     async with worker_node(store, App()):
         run = await submit(store, "simulate", options=options({"url": f"{server.url}/hook", "on": ["completed"]}))
         view = await ended(store, run)
@@ -188,7 +187,7 @@ async def test_a_message_goes_only_where_the_task_http_may(store: Store, server:
     assert server.asked == []
 
 
-async def test_a_workflow_tells_of_its_own_end_and_a_step_of_its(
+async def test_workflows_and_steps_notify_about_their_own_ends(
     store: Store, sql: Any, client: httpx.AsyncClient
 ) -> None:
     steps = [
@@ -211,7 +210,8 @@ async def test_a_workflow_tells_of_its_own_end_and_a_step_of_its(
 
     async def told() -> list[str]:
         rows = await sql.fetch(
-            "select payload from foliot.runs where task = 'http' union all select payload from foliot.history where task = 'http'"
+            "select payload from foliot.runs where task = 'http' union all select payload from foliot.history where "
+            "task = 'http'"
         )
         return sorted(json.loads(row["payload"])["url"] for row in rows)
 
@@ -223,9 +223,7 @@ async def test_a_workflow_tells_of_its_own_end_and_a_step_of_its(
     assert "notify" in (await client.get(f"/v1/runs/{redriven.json()['run_id']}")).json()["options"]
 
 
-async def test_a_recurring_job_passes_it_on_and_a_rerun_tells_again(
-    store: Store, sql: Any, client: httpx.AsyncClient
-) -> None:
+async def test_runs_of_a_recurring_job_and_reruns_notify_too(store: Store, sql: Any, client: httpx.AsyncClient) -> None:
     job = {
         "name": "nightly",
         "task": "simulate",
@@ -237,7 +235,7 @@ async def test_a_recurring_job_passes_it_on_and_a_rerun_tells_again(
     run_id = (await client.post("/v1/jobs/nightly/trigger")).json()["id"]
     for number in (1, 2):
         (claimed,) = await claim(store, task="simulate")
-        await store.runs.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
+        await store.outcomes.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
         assert len(await messages(sql)) == number
         if number == 1:
             assert (await client.post(f"/v1/runs/{run_id}/rerun")).status_code == 201

@@ -1,11 +1,12 @@
-"""The OpenAPI document: valid, complete, and true. A new route that is not described fails here, and the failure says
-what is missing."""
+"""The OpenAPI document is valid, complete and true. A new route without a description fails here with a message that
+says what is missing."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -15,18 +16,27 @@ import pytest
 from fastapi import FastAPI
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from foliot.config import Config
+from foliot.model.ids import new_id
 from foliot.model.outcome import Outcome
+from foliot.model.source import IncomingMessage, Source
 from foliot.model.states import RunState
+from foliot.model.webhook_signature import signature_of
+from foliot.store.postgres import Transaction
 from foliot.store.store import Store
-from tests.support.runs import claim_runs
+from tests.support.alerts import opened_alert
+from tests.support.runs import claim_runs, finish
 
 METHODS = {"get", "put", "post", "patch", "delete"}
-# Made once by hand, so that nobody renames what generated clients call their functions.
+# Written by hand, so that nobody renames the functions of generated clients.
 STABLE = {
-    ("post", "/v1/jobs"): "create_job", ("get", "/v1/jobs/{reference}"): "get_job", ("post", "/v1/jobs/batch"): "create_batch",
-    ("post", "/v1/workflows"): "create_workflow", ("get", "/v1/runs"): "list_runs", ("get", "/v1/runs/{reference}/logs"): "get_logs",
+    ("post", "/v1/jobs"): "create_job", ("get", "/v1/jobs/{reference}"): "get_job", ("post",
+        "/v1/jobs/batch"): "create_batch",
+    ("post", "/v1/workflows"): "create_workflow", ("get", "/v1/runs"): "list_runs", ("get",
+        "/v1/runs/{reference}/logs"): "get_logs",
     ("post", "/v1/runs/{reference}/cancel"): "cancel_run", ("post", "/v1/jobs/{reference}/cancel"): "cancel_job",
-    ("post", "/v1/dead-letters/replay"): "replay_dead_letters", ("post", "/jobs"): "lab_create_job", ("get", "/metrics"): "get_metrics",
+    ("post", "/v1/dead-letters/replay"): "replay_dead_letters", ("post", "/jobs"): "lab_create_job", ("get",
+        "/metrics"): "get_metrics",
 }  # fmt: skip
 
 
@@ -93,7 +103,7 @@ def test_every_route_is_described(document: dict[str, Any]) -> None:
     assert missing == []
 
 
-def test_operations_have_names_that_read_well_and_stay(document: dict[str, Any]) -> None:
+def test_operation_ids_are_readable_and_stable(document: dict[str, Any]) -> None:
     names = {(method, path): operation["operationId"] for method, path, operation in operations(document)}
     assert len(set(names.values())) == len(names)
     assert [name for name in names.values() if not re.fullmatch(r"[a-z]+(_[a-z]+)*", name)] == []
@@ -113,12 +123,12 @@ def test_components_have_plain_names_and_all_are_used(document: dict[str, Any]) 
     assert referred == there
 
 
-def test_who_has_a_token_says_so_by_bearer(document: dict[str, Any]) -> None:
+def test_tokens_use_the_bearer_scheme(document: dict[str, Any]) -> None:
     assert document["security"] == [{"bearerAuth": []}, {}]
     assert document["components"]["securitySchemes"]["bearerAuth"]["scheme"] == "bearer"
 
 
-def test_instants_are_told_from_other_text(document: dict[str, Any]) -> None:
+def test_instants_have_the_date_time_format(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     assert schemas["JobCreated"]["properties"]["scheduled_at"] == {"type": "string", "format": "date-time"}
     assert {"type": "string", "format": "date-time"} in schemas["RunListed"]["properties"]["finished_at"]["anyOf"]
@@ -126,8 +136,25 @@ def test_instants_are_told_from_other_text(document: dict[str, Any]) -> None:
     assert "format" not in schemas["JobCreated"]["properties"]["status"]
 
 
+HOOK_SECRET = "env:SHOP_SECRET"
+
+
+@pytest.fixture
+def config(monkeypatch: pytest.MonkeyPatch) -> Config:
+    """Sources in examples may name these places."""
+    monkeypatch.setenv("SHOP_SECRET", "secret")
+    return Config(secret_references="env:ORDERS_URL,env:SHOP_SECRET")
+
+
+def signed(body: bytes) -> dict[str, str]:
+    timestamp = str(int(time.time()))
+    signature = signature_of("secret", message_id="m", timestamp=timestamp, body=body)
+    return {"webhook-id": "m", "webhook-timestamp": timestamp, "webhook-signature": signature}
+
+
 class World:
-    """What the examples are about: a recurring job, runs that wait, run and have ended, a workflow that failed."""
+    """The resources that the examples refer to: a recurring job, runs that wait, run and have ended, and a failed
+    workflow."""
 
     def __init__(self, client: httpx.AsyncClient, store: Store) -> None:
         self.client = client
@@ -143,16 +170,56 @@ class World:
         claims = await claim_runs(self.store, worker_id, {queue: 10}, ["send_invoice", "shell", "simulate"])
         outcomes = [Outcome(claim.run_id, claim.token, state) for claim in claims if str(claim.run_id) == run_id]
         assert len(outcomes) == 1
-        await self.store.runs.finish_runs(worker_id, outcomes)
+        await self.store.outcomes.finish_runs(worker_id, outcomes)
+
+    async def name_for(self, path: str) -> str:
+        """The name of a resource that the operation can act on."""
+        if "/groups/" in path:
+            await finish(self.store, RunState.FAILED, error="no answer", task="send_late")
+            answer = await self.client.get("/v1/dead-letters", params={"task": "send_late"})
+            return str(answer.json()["items"][0]["fingerprint"])
+        if path.startswith("/v1/sources/"):
+            await self.source()
+        if path.startswith("/v1/hooks/"):
+            await self.store.sources.put_source("mail", Source(kind="webhook", secret=HOOK_SECRET, task="send_invoice"))
+        # Only what is built in can be disabled.
+        return "http" if path.endswith("able") or path == "/v1/tasks/{name}" else "mail"
+
+    async def replaying(self, operation_id: str) -> str:
+        dead = await finish(self.store, RunState.FAILED, error="no answer", task=f"send_{operation_id}")
+        answer = await self.client.post("/v1/dead-letters/replay", json={"ids": [str(dead)], "canary": True})
+        return str(answer.json()["replay_id"])
+
+    async def alert_or_silence(self, operation_id: str) -> str:
+        if operation_id.endswith("_alert"):
+            return str((await opened_alert(self.store)).id)
+        return await self.made("/v1/alert-silences", reason="a test", until="2099-01-01T00:00:00Z")
+
+    async def source(self) -> None:
+        source = Source(kind="redis", url="env:ORDERS_URL", topic="orders", task="send_invoice")
+        await self.store.sources.put_source("mail", source)
+
+    async def dead_message(self, _: str) -> str:
+        await self.source()
+        message = IncomingMessage(f"message {new_id()}", b"{}", {})
+
+        async def bury(within: Transaction) -> int:
+            return await self.store.sources.bury_messages(within, "mail", [(str(message.id), "no reason", message)])
+
+        await self.store.database.in_transaction("bury", bury)
+        (latest,) = await self.store.sources.list_dead_messages("mail", before=None, limit=1)
+        return str(latest.id)
 
     async def reference_for(self, operation_id: str) -> str:
-        """The id of something with which the operation can be done."""
-        if operation_id == "drain_worker":
+        """The id of a resource that the operation can act on."""
+        if operation_id in ("drain_worker", "get_worker"):
             await self.store.workers.register_worker(UUID(int=1), "w", {"mail": 1}, ["send_invoice"])
             return str(UUID(int=1))
         if operation_id == "signal_run":
             return await self.made("/v1/jobs", signal={})
-        if operation_id in ("rerun_run", "redrive_workflow", "get_workflow", "cancel_workflow"):
+        if operation_id in ("rerun_run", "redrive_workflow", "cancel_workflow") or operation_id.startswith(
+            "get_workflow"
+        ):
             if operation_id != "rerun_run":
                 steps = [{"key": "only", "task": "send_invoice", "retries": 0}]
                 answer = await self.client.post("/v1/workflows", json={"steps": steps})
@@ -172,17 +239,27 @@ class World:
             run_id = await self.made("/v1/jobs", task="send_invoice")
             await self.ended(run_id, RunState.SUCCEEDED, "mail")
             return run_id
-        if operation_id.endswith("_run") or operation_id in ("cancel_job", "list_attempts", "get_logs"):
+        if operation_id.endswith("_run") or operation_id in (
+            "cancel_job",
+            "list_attempts",
+            "list_checkpoints",
+            "get_logs",
+        ):
             return await self.made("/v1/jobs", task="send_invoice")
         return "nightly-report"
 
 
 @pytest.fixture
 async def world(client: httpx.AsyncClient, store: Store) -> World:
-    await store.workers.announce_tasks({"workflow": "default", "wait": "default"})
+    await store.workers.announce_tasks({"workflow": "default", "wait": "default", "http": "default"})
     world = World(client, store)
     await world.made("/v1/jobs", name="nightly-report", task="send_invoice", cron="0 3 * * *")
+    for name in ("mail", "beat", "queue-lag"):
+        rule = {"condition": {"kind": "heartbeat_silent", "heartbeat": "mail"}}
+        assert (await client.put(f"/v1/alert-rules/{name}", json=rule)).status_code == 200
     assert (await client.put("/v1/calendars/mail", json={"weekdays": ["SUN"]})).status_code == 200
+    mail = {"kind": "email", "host": "mail.invalid", "from": "foliot@example.org", "to": ["ops@example.org"]}
+    assert (await client.put("/v1/alert-channels/mail", json=mail)).status_code == 200
     return world
 
 
@@ -193,9 +270,11 @@ def body_examples(operation: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def success_of(operation: dict[str, Any]) -> str:
-    """The first time: a repetition is answered with 200 where the first was answered with 201."""
-    return max(str(status) for status in operation["responses"] if status < "300")
+def success_of(operation: dict[str, Any], body: object) -> str:
+    """The status of a first request: repetitions and dry runs get 200 where it gets 201."""
+    return (min if isinstance(body, dict) and body.get("dry_run") else max)(
+        str(status) for status in operation["responses"] if status < "300"
+    )
 
 
 def check_schema(document: dict[str, Any], schema: dict[str, Any], value: object) -> None:
@@ -207,20 +286,26 @@ async def test_every_operation_answers_as_documented_and_every_example_is_accept
     client: httpx.AsyncClient, document: dict[str, Any], world: World
 ) -> None:
     sent, failed = 0, []
-    # What takes things away comes last.
+    # Deletions come last.
     for method, path, operation in sorted(operations(document), key=lambda found: found[0] == "delete"):
         examples = body_examples(operation) or {"": None}
         for name, body in examples.items():
-            reference = await world.reference_for(operation["operationId"]) if "{reference}" in path else ""
-            # Only what is built in can be disabled.
-            url = path.replace("{reference}", reference).replace("{name}", "http" if path.endswith("able") else "mail")
+            find: Callable[[str], Awaitable[str]]
+            find = world.replaying if "/replays/" in path else world.reference_for
+            find = world.alert_or_silence if "/v1/alert" in path else find
+            find = world.dead_message if "/dead-messages/" in path else find
+            reference = await find(operation["operationId"]) if "{reference}" in path else ""
+            named = await world.name_for(path) if "{name}" in path else ""
+            url = path.replace("{reference}", reference).replace("{prefix}", "01a1f033").replace("{name}", named)
             assert "{" not in url, f"{path}: say in World what would be good there"
-            # Without an end, the answer would have none.
-            answer = await client.request(
-                method, url, json=body, params={"follow": "0"} if path == "/v1/events" else None
-            )
+            # Without this the stream would not end.
+            params = {"follow": "0"} if path in ("/v1/events", "/v1/pulse") else None
+            if path == "/v1/workflows/grid":
+                params = {"name": "books"}
+            headers = signed(b"") if "/hooks/" in path else None
+            answer = await client.request(method, url, json=body, params=params, headers=headers)
             sent += 1
-            if str(answer.status_code) != success_of(operation):
+            if str(answer.status_code) != success_of(operation, body):
                 failed.append(f"{operation['operationId']} {name}: {answer.status_code} {answer.text}")
                 continue
             content = operation["responses"][str(answer.status_code)].get("content")
@@ -241,7 +326,8 @@ async def test_events_are_as_documented(client: httpx.AsyncClient, document: dic
     for path, kinds in (("/v1/runs/{reference}/events", {"run"}), ("/v1/runs/{reference}/logs", {"end"})):
         schema = document["paths"][path]["get"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
         told = {one["properties"]["event"]["const"]: one for one in schema.get("anyOf", [schema])}
-        answer = await client.get(path.replace("{reference}", run_id), params={"follow": "1"})
+        params = {"follow": "1"} if path.endswith("/logs") else None
+        answer = await client.get(path.replace("{reference}", run_id), params=params)
         events = [
             dict(line.split(": ", 1) for line in block.split("\n") if line[0] != ":")
             for block in answer.text.split("\n\n")
@@ -257,13 +343,15 @@ async def test_events_are_as_documented(client: httpx.AsyncClient, document: dic
 
 
 def test_rules_between_fields_are_in_the_document(document: dict[str, Any]) -> None:
-    """What the API refuses, a reader of the document can foresee; and what it takes, the document allows."""
+    """The document describes every rule by which these bodies are refused, and it allows the bodies that are
+    accepted."""
     for name, good, bad in (
         ("JobRequest", {"task": "a", "delay_seconds": 1}, {"delay_seconds": 1}),
         ("JobRequest", {"command": "a", "payload": {}}, {"command": "a", "payload": {"b": 1}}),
         ("JobRequest", {"task": "a", "cron": "0 3 * * *", "timezone": "UTC"}, {"task": "a", "timezone": "UTC"}),
         ("JobRequest", {"task": "a", "cron": None, "every": "5m"}, {"task": "a", "cron": "0 3 * * *", "every": "5m"}),
-        ("JobRequest", {"task": "a", "schedule": "2099-12-31T23:59:59Z"}, {"task": "a", "cron": "* * * * *", "delay_seconds": 1}),
+        ("JobRequest", {"task": "a", "schedule": "2099-12-31T23:59:59Z"}, {"task": "a", "cron": "* * * * *",
+            "delay_seconds": 1}),
         ("JobRequest", {"signal": {}}, {"signal": {}, "delay_seconds": 1}),
         ("JobRequest", {"task": "a", "priority": 509.0}, {"task": "a", "priority": 509.5}),
         ("JobRequest", {"task": "a", "payload": {"b": ["c"]}}, {"task": "a", "payload": {"b": ["\0"]}}),
@@ -292,7 +380,7 @@ async def test_problems_are_as_documented(client: httpx.AsyncClient, document: d
     check_schema(document, problem, problem["example"])
 
 
-async def test_405_names_what_can_be_done_instead(client: httpx.AsyncClient) -> None:
+async def test_405_names_the_allowed_methods(client: httpx.AsyncClient) -> None:
     for path, methods in {
         "/v1/jobs": "GET, POST",
         "/v1/jobs/x": "DELETE, GET, PATCH",

@@ -1,4 +1,4 @@
-"""`/docs`: every operation for people to read, from this server alone."""
+"""`/docs` shows every operation to people, and loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Seen(HTMLParser):
         assert self.open.pop() == tag
 
 
-async def test_it_shows_everything_and_loads_nothing(client: httpx.AsyncClient, app: FastAPI) -> None:
+async def test_the_page_shows_every_operation_and_loads_nothing(client: httpx.AsyncClient, app: FastAPI) -> None:
     answer = await client.get("/docs")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     seen = Seen()
@@ -49,7 +49,7 @@ async def test_it_shows_everything_and_loads_nothing(client: httpx.AsyncClient, 
     assert {target.removeprefix("#") for target in seen.targets} - {"/openapi.json"} <= set(seen.ids)
 
 
-async def test_its_policy_allows_its_own_style_and_nothing_else(client: httpx.AsyncClient) -> None:
+async def test_content_security_policy_allows_only_the_style_of_the_page(client: httpx.AsyncClient) -> None:
     answer = await client.get("/docs")
     (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -58,6 +58,6 @@ async def test_its_policy_allows_its_own_style_and_nothing_else(client: httpx.As
     assert "unsafe" not in policy
 
 
-async def test_no_page_of_the_framework_is_left(client: httpx.AsyncClient) -> None:
+async def test_pages_of_the_framework_are_not_served(client: httpx.AsyncClient) -> None:
     for path in ("/redoc", "/docs/oauth2-redirect"):
         assert (await client.get(path)).status_code == 404

@@ -1,4 +1,4 @@
-"""Whatever is sent: an answer that names the field at fault, nothing stored, and never an error of ours."""
+"""Bad bodies: the answer names the field, nothing is stored, and none causes an internal error."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from foliot.store.store import Store
 from tests.support.problems import JSON, problem_of
 
 TASK = b'"task": "send_invoice"'
-FIELDS = ["task", "job_type", "command", "payload", "name", "delay_seconds", "schedule_time", "queue", "priority", "retries", "max_retries",
+FIELDS = ["task", "job_type", "command", "payload", "name", "delay_seconds", "schedule_time", "queue", "priority",
+    "retries", "max_retries",
           "timeout_seconds", "backoff", "kind", "base_seconds", "jitter", "else"]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Bad:
-    """A body, and how it is to be answered."""
+    """A body and the expected answer."""
 
     body: bytes
     status: int
@@ -34,7 +35,7 @@ def malformed(body: bytes) -> Bad:
 
 
 def job(rest: bytes, field: str) -> Bad:
-    """A body that would be good but for the rest."""
+    """A valid body with these changes."""
     return Bad(b"{" + TASK + b", " + rest + b"}", 422, field)
 
 
@@ -145,7 +146,7 @@ CONTRADICTORY = {
     "cases", [NOT_JSON, NOT_STORABLE, NO_SUCH_FIELD, WRONG_TYPE, OUT_OF_RANGE, CONTRADICTORY],
     ids=["not JSON", "not storable", "no such field", "wrong type", "out of range", "contradictory"],
 )  # fmt: skip
-async def test_a_bad_body_is_answered_with_the_field_at_fault(client: httpx.AsyncClient, cases: dict[str, Bad]) -> None:
+async def test_a_bad_body_gets_an_error_that_names_the_field(client: httpx.AsyncClient, cases: dict[str, Bad]) -> None:
     answers = {
         name: problem_of(await client.post("/v1/jobs", content=bad.body, headers=JSON)) for name, bad in cases.items()
     }
@@ -153,7 +154,7 @@ async def test_a_bad_body_is_answered_with_the_field_at_fault(client: httpx.Asyn
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_an_unknown_task_is_answered_with_the_nearest_known_one(client: httpx.AsyncClient) -> None:
+async def test_an_error_about_an_unknown_task_suggests_the_nearest_known_one(client: httpx.AsyncClient) -> None:
     answer = await client.post("/v1/jobs", json={"task": "send_invoces"})
     assert "did you mean 'send_invoice'?" in answer.json()["detail"]
 
@@ -177,7 +178,7 @@ async def test_a_body_above_the_limit_is_refused_however_it_is_sent(client: http
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_a_length_that_lies_does_not_help(client: httpx.AsyncClient) -> None:
+async def test_a_false_content_length_does_not_bypass_the_limit(client: httpx.AsyncClient) -> None:
     body = b'{"task": "send_invoice", "name": "' + b"x" * 2_097_152
     answer = await client.post("/v1/jobs", content=body, headers=JSON | {"content-length": "10"})
     assert problem_of(answer) == (413, "too_large", "body")
@@ -196,13 +197,14 @@ async def test_a_body_that_is_not_declared_as_json_is_refused(client: httpx.Asyn
         assert problem_of(answer) == (415, "not_json", None)
 
 
-async def test_other_methods_and_paths_are_answered_as_problems_too(client: httpx.AsyncClient) -> None:
+async def test_unknown_methods_and_paths_get_problem_documents(client: httpx.AsyncClient) -> None:
     assert problem_of(await client.put("/v1/jobs", json={})) == (405, "method_not_allowed", None)
     assert problem_of(await client.get("/v1/nothing")) == (404, "not_found", None)
-    assert problem_of(await client.post("/", json={})) == (404, "not_found", None)
+    assert problem_of(await client.post("/", json={})) == (405, "method_not_allowed", None)
+    assert problem_of(await client.post("/nothing", json={})) == (404, "not_found", None)
 
 
-async def test_a_bad_parameter_of_a_query_is_named(client: httpx.AsyncClient) -> None:
+async def test_a_bad_query_parameter_is_named(client: httpx.AsyncClient) -> None:
     for query, field in {
         "limit=x": "limit",
         "limit=0": "limit",
@@ -212,7 +214,7 @@ async def test_a_bad_parameter_of_a_query_is_named(client: httpx.AsyncClient) ->
         assert problem_of(await client.get(f"/v1/jobs?{query}")) == (422, "invalid", field)
 
 
-async def test_every_depth_that_is_taken_can_be_shown_again(client: httpx.AsyncClient) -> None:
+async def test_a_payload_of_any_accepted_depth_can_be_shown(client: httpx.AsyncClient) -> None:
     statuses = []
     for depth in [*range(1, 50, 7), *range(60, 1000, 20), *range(940, 1010)]:
         body = b'{"task": "send_invoice", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
@@ -248,7 +250,8 @@ plausible = st.fixed_dictionaries({"task": st.sampled_from(["send_invoice", "she
     "retries": st.integers(),
     "timeout_seconds": st.floats(),
     "backoff": st.dictionaries(st.sampled_from(FIELDS), any_json, max_size=2),
-    "cron": st.sampled_from(["* * * * *", "0 0 30 2 *", "@yearly", "60 * * * *", "H H * * *", "0 0 1 1 * 1970"]) | st.text(max_size=9),
+    "cron": st.sampled_from(["* * * * *", "0 0 30 2 *", "@yearly", "60 * * * *", "H H * * *",
+        "0 0 1 1 * 1970"]) | st.text(max_size=9),
     "every": st.sampled_from(["1s", "90m", "99999999999d", "0s", "-1s", "1e9s"]) | st.text(max_size=4),
     "schedule": st.sampled_from(["* * * * *", "2030-01-01T00:00:00Z", "2030-01-01"]) | st.text(max_size=4),
     "timezone": st.sampled_from(["UTC", "Europe/Zurich", "../etc/passwd", "posixrules", ""]) | st.text(max_size=4),
@@ -261,7 +264,7 @@ plausible = st.fixed_dictionaries({"task": st.sampled_from(["send_invoice", "she
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(document=plausible | any_json, cut=st.integers(0, 20))
-async def test_no_body_whatsoever_makes_an_error_of_ours(client: httpx.AsyncClient, document: object, cut: int) -> None:
+async def test_no_body_causes_an_internal_error(client: httpx.AsyncClient, document: object, cut: int) -> None:
     body = json.dumps(document).encode()
     for content in (body, body[:-cut] if cut else body + b"}"):
         answer = await client.post("/v1/jobs", content=content, headers=JSON)
@@ -272,7 +275,7 @@ async def test_no_body_whatsoever_makes_an_error_of_ours(client: httpx.AsyncClie
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_without_the_database_callers_are_asked_to_come_again(client: httpx.AsyncClient, store: Store) -> None:
+async def test_without_the_database_the_answer_is_503_with_retry_after(client: httpx.AsyncClient, store: Store) -> None:
     known = await client.post("/v1/jobs", json={"task": "send_invoice", "priority": 2000})
     assert known.status_code == 422
     await store.database.close()

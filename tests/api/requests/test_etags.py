@@ -1,5 +1,5 @@
-"""ETags: what is shown says which version it is, and a change that is meant for another is not made, whenever that
-other came."""
+"""ETags: answers show a version, and a change with the ETag of another version is refused, even if versions change
+during the request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_refused(answer: httpx.Response) -> bool:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_who_has_it_already_gets_no_body(client: httpx.AsyncClient, path: str) -> None:
+async def test_a_client_with_the_current_etag_gets_304_without_a_body(client: httpx.AsyncClient, path: str) -> None:
     await make(client)
     tag = await tag_of(client, path)
     assert not tag.startswith("W/")
@@ -64,7 +64,7 @@ async def test_who_has_it_already_gets_no_body(client: httpx.AsyncClient, path: 
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_change_is_made_only_to_the_version_that_is_meant(client: httpx.AsyncClient, path: str) -> None:
+async def test_if_match_changes_only_the_named_version(client: httpx.AsyncClient, path: str) -> None:
     await make(client)
     first = await tag_of(client, path)
     second = (await change(client, path, {"If-Match": first})).headers["etag"]
@@ -79,7 +79,7 @@ async def test_a_change_is_made_only_to_the_version_that_is_meant(client: httpx.
 
 
 @pytest.mark.parametrize("bad", ["", "3", '"', '"a" "b"', "*, *", '"a",', "x" * 5000, '"a b"'])
-async def test_what_is_no_tag_at_all_is_said_to_be_none(client: httpx.AsyncClient, bad: str) -> None:
+async def test_a_malformed_etag_is_refused(client: httpx.AsyncClient, bad: str) -> None:
     await make(client)
     for path in PATHS:
         answer = await change(client, path, {"If-Match": bad})
@@ -87,7 +87,7 @@ async def test_what_is_no_tag_at_all_is_said_to_be_none(client: httpx.AsyncClien
     assert (await client.get(JOB, headers={"If-None-Match": bad})).status_code == 200
 
 
-async def test_pausing_resuming_and_deleting_take_if_match_too(client: httpx.AsyncClient) -> None:
+async def test_pause_resume_and_delete_accept_if_match(client: httpx.AsyncClient) -> None:
     await make(client)
     stale = await tag_of(client, JOB)
     await change(client, JOB)
@@ -97,7 +97,7 @@ async def test_pausing_resuming_and_deleting_take_if_match_too(client: httpx.Asy
     assert (await client.get(JOB)).json()["status"] == "active"
     paused = await client.post(f"{JOB}/pause", headers={"If-Match": '"2"'})
     assert (paused.status_code, paused.json()["status"]) == (200, "paused")
-    # What moves by itself, or is paused, is the same definition: the version still stands, what is shown does not.
+    # Pausing and firing do not change the definition: the version stays, but the shown resource changes.
     resumed = await client.post(f"{JOB}/resume", headers={"If-Match": paused.headers["etag"]})
     assert (resumed.status_code, resumed.json()["status"]) == (200, "active")
     assert resumed.headers["etag"] != paused.headers["etag"]
@@ -108,7 +108,7 @@ async def test_pausing_resuming_and_deleting_take_if_match_too(client: httpx.Asy
     assert (await client.delete(CALENDAR, headers={"If-Match": await tag_of(client, CALENDAR)})).status_code == 204
 
 
-async def test_another_that_later_got_the_name_is_not_meant(client: httpx.AsyncClient) -> None:
+async def test_if_match_does_not_match_a_later_job_with_the_same_name(client: httpx.AsyncClient) -> None:
     await make(client)
     for path in (JOB, CALENDAR):
         stale = await tag_of(client, path)
@@ -124,7 +124,7 @@ async def test_another_that_later_got_the_name_is_not_meant(client: httpx.AsyncC
         assert is_refused(await change(client, path, {"If-Match": stale}))
 
 
-async def test_a_calendar_can_be_made_and_not_changed(client: httpx.AsyncClient) -> None:
+async def test_if_none_match_star_creates_a_calendar_but_does_not_change_one(client: httpx.AsyncClient) -> None:
     only_new = {"If-None-Match": "*"}
     assert (await client.put(CALENDAR, json=DAYS, headers=only_new)).json()["version"] == 1
     answer = await change(client, CALENDAR, only_new)
@@ -142,7 +142,7 @@ async def test_a_one_off_job_has_no_version(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_of_many_at_once_that_mean_the_same_version_one_wins(client: httpx.AsyncClient, path: str) -> None:
+async def test_one_of_many_concurrent_changes_of_a_version_wins(client: httpx.AsyncClient, path: str) -> None:
     await make(client)
     tag = await tag_of(client, path)
     answers = await asyncio.gather(
@@ -153,14 +153,14 @@ async def test_of_many_at_once_that_mean_the_same_version_one_wins(client: httpx
     assert (await client.get(path)).json() == won.json()
 
 
-async def test_of_many_at_once_that_make_a_calendar_one_does(client: httpx.AsyncClient) -> None:
+async def test_one_of_many_concurrent_creations_of_a_calendar_wins(client: httpx.AsyncClient) -> None:
     answers = await asyncio.gather(
         *(change(client, CALENDAR, {"If-None-Match": "*"}, number=number) for number in range(11, 21))
     )
     assert sorted(answer.status_code for answer in answers) == [200] + [412] * 9
 
 
-async def test_limits_that_are_set_at_once_do_not_undo_each_other(client: httpx.AsyncClient) -> None:
+async def test_concurrent_changes_of_limits_do_not_undo_each_other(client: httpx.AsyncClient) -> None:
     for turn in range(1, 6):
         depth, running = {"max_depth": turn}, {"max_running": turn}
         answers = await asyncio.gather(client.patch(QUEUE, json=depth), client.patch(QUEUE, json=running))
@@ -191,13 +191,13 @@ WRITES: dict[str, tuple[str, str, Write]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-async def test_it_is_the_write_that_decides(
+async def test_the_write_checks_the_version_again(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch, write: str
 ) -> None:
-    """Somebody else's change comes after ours was found to be meant for what is there, and before it is written."""
+    """Another change is committed after ours was checked and before it is written."""
     await make(client)
     method, path, send = WRITES[write]
-    family = {JOB: store.jobs, CALENDAR: store.calendars, QUEUE: store.gates}[path]
+    family = {JOB: store.jobs, CALENDAR: store.calendars, QUEUE: store.queues}[path]
     real, changes = getattr(family, method), 0
 
     async def meet(*arguments: Any, **named: Any) -> Any:

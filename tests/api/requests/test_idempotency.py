@@ -18,13 +18,15 @@ from tests.support.job_requests import ONCE, count_runs, finish_run, post_job, s
 
 
 class TestIdempotencyKeys:
-    async def test_numbers_of_any_size_are_part_of_what_was_asked(self, client: httpx.AsyncClient) -> None:
+    async def test_numbers_of_any_size_distinguish_requests(self, client: httpx.AsyncClient) -> None:
         for number in (10**40, 10**40 + 1):
             answers = [await post_job(client, f"k{number}", task="simulate", payload={"n": number}) for _ in range(2)]
             assert [answer.status_code for answer in answers] == [201, 200]
         assert (await post_job(client, f"k{10**40}", task="simulate", payload={"n": 10**40 + 1})).status_code == 409
 
-    async def test_every_depth_of_payload_that_is_taken_can_be_repeated(self, client: httpx.AsyncClient) -> None:
+    async def test_a_request_with_a_payload_of_any_accepted_depth_can_be_repeated(
+        self, client: httpx.AsyncClient
+    ) -> None:
         taken = 0
         for depth in (1, 50, *range(90, 110), 500, 950):
             body = b'{"task": "simulate", "every": "5m", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
@@ -37,7 +39,7 @@ class TestIdempotencyKeys:
             assert again.content == first.content.replace(b'"created":true', b'"created":false')
         assert taken >= 2
 
-    async def test_a_repeated_request_gets_the_same_answer_and_makes_no_second_job(
+    async def test_a_repeated_request_gets_the_same_answer_and_creates_no_second_job(
         self, client: httpx.AsyncClient, sql: Any
     ) -> None:
         first = await post_job(client, "order-7", **ONCE)
@@ -50,7 +52,7 @@ class TestIdempotencyKeys:
         assert in_body.json() == again.json()
         assert await count_runs(sql) == 1
 
-    async def test_also_when_the_job_has_ended_meanwhile(
+    async def test_a_repeated_request_gets_the_same_answer_after_the_job_has_ended(
         self, client: httpx.AsyncClient, store: Store, sql: Any
     ) -> None:
         first = await post_job(client, "k", **ONCE)
@@ -58,7 +60,7 @@ class TestIdempotencyKeys:
         assert (await post_job(client, "k", **ONCE)).json() == first.json() | {"created": False}
         assert await count_runs(sql) == 0
 
-    async def test_a_recurring_job_is_made_once_too(self, client: httpx.AsyncClient, sql: Any) -> None:
+    async def test_a_recurring_job_is_created_once(self, client: httpx.AsyncClient, sql: Any) -> None:
         fields = {"task": "simulate", "name": "nightly", "cron": "0 3 * * *"}
         first, again = await post_job(client, "k", **fields), await post_job(client, "k", **fields)
         assert (first.status_code, again.status_code) == (201, 200)
@@ -79,7 +81,7 @@ class TestIdempotencyKeys:
         assert (await client.post("/v1/jobs/batch", json=[ONCE], headers={"Idempotency-Key": "k"})).status_code == 409
         assert await count_runs(sql) == 1
 
-    async def test_of_many_at_once_one_is_carried_out_and_all_are_answered(
+    async def test_one_of_many_concurrent_requests_is_carried_out_and_all_are_answered(
         self, client: httpx.AsyncClient, sql: Any
     ) -> None:
         answers = await asyncio.gather(*(post_job(client, f"k{n % 5}", **ONCE) for n in range(60)))
@@ -99,7 +101,7 @@ class TestIdempotencyKeys:
         answer = await post_job(client, idempotency_key=key, **ONCE)
         assert (answer.status_code, answer.json()["field"]) == (422, "idempotency_key")
 
-    async def test_two_different_keys_are_one_too_many(self, client: httpx.AsyncClient) -> None:
+    async def test_different_keys_in_header_and_body_are_refused(self, client: httpx.AsyncClient) -> None:
         answer = await post_job(client, "a", idempotency_key="b", **ONCE)
         assert (answer.status_code, answer.json()["field"]) == (422, "idempotency_key")
 
@@ -107,7 +109,7 @@ class TestIdempotencyKeys:
         await post_job(client, **ONCE)
         assert await sql.fetchval("select count(*) from foliot.idempotency") == 0
 
-    async def test_an_answer_of_the_commit_that_got_lost_makes_no_second_job_and_is_no_repetition(
+    async def test_a_lost_commit_answer_creates_no_second_job_and_counts_as_created(
         self, client: httpx.AsyncClient, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         transaction = store.database.transaction
@@ -128,7 +130,7 @@ class TestIdempotencyKeys:
 
 
 class Losing:
-    """A transaction that commits, and whose connection breaks before it says so; the first time only."""
+    """A transaction that commits and loses its connection before the confirmation arrives, the first time only."""
 
     def __init__(self, inner: Any, lost: list[bool]) -> None:
         self._inner = inner
@@ -145,7 +147,7 @@ class Losing:
         return ended
 
 
-class TestTheLifeOfAKey:
+class TestKeyLifetime:
     @pytest.fixture
     def clock(self, fake_clock: FakeClock) -> FakeClock:
         return fake_clock
@@ -154,7 +156,7 @@ class TestTheLifeOfAKey:
     def config(self) -> Config:
         return Config(idempotency_hours=2)
 
-    async def test_it_is_kept_as_long_as_configured_and_then_pruned(
+    async def test_a_key_is_kept_as_configured_and_then_pruned(
         self, client: httpx.AsyncClient, store: Store, sql: Any, events: EventBus, fake_clock: FakeClock
     ) -> None:
         first = await post_job(client, "k", **ONCE)

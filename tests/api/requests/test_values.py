@@ -1,5 +1,5 @@
-"""Well-formed requests that ask for what can't be: names, times, schedules, workflows and queries. Each is refused, and
-nothing stays."""
+"""Well-formed requests with impossible values: names, times, schedules, workflows and queries. Each is refused, and
+nothing is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ take."""
 
 
 async def refused(client: httpx.AsyncClient, path: str, body: object) -> tuple[int, str]:
-    """The status and the field at fault."""
+    """The status, and the field that the error names."""
     begun = time.monotonic()
     answer = await client.post(path, json=body)
     assert time.monotonic() - begun < PROMPT_SECONDS
@@ -54,25 +54,26 @@ NAMES = {
     "an id without hyphens": "0" * 32,
 }
 GOOD_NAMES = [
-    "n" * 200, "\U0001f4c5", "caf\u00e9", "%2e%2e", "%", "_", "<img src=x onerror=alert(1)>", "{{7*7}}", "'; DROP TABLE foliot.jobs;--",
+    "n" * 200, "\U0001f4c5", "caf\u00e9", "%2e%2e", "%", "_", "<img src=x onerror=alert(1)>", "{{7*7}}",
+    "'; DROP TABLE foliot.jobs;--",
     "a\\b", "-1", "9223372036854775808", "\u05d0\u05d1",
 ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_names_that_could_not_be_found_again_are_refused(client: httpx.AsyncClient) -> None:
+async def test_names_that_a_path_could_not_hold_are_refused(client: httpx.AsyncClient) -> None:
     answers = {why: await refused(client, "/v1/jobs", recurring(name=name)) for why, name in NAMES.items()}
     assert answers == dict.fromkeys(NAMES, (422, "name"))
 
 
-async def test_every_other_name_is_kept_and_found_as_it_is(client: httpx.AsyncClient) -> None:
+async def test_any_other_name_is_stored_and_found_unchanged(client: httpx.AsyncClient) -> None:
     for name in GOOD_NAMES:
         made = await client.post("/v1/jobs", json=recurring(name=name))
         assert made.status_code == 201, made.text
         found = await client.get(f"/v1/jobs/{quote(name, safe='')}")
         assert (found.json()["id"], found.json()["name"]) == (made.json()["id"], name)
         assert found.headers["content-type"] == "application/json"
-    # What stands for anything in a pattern of SQL stands for itself in ours, and in a search.
+    # Wildcards of SQL patterns are ordinary characters in names and searches.
     for name in ("%", "_", "a\\b", "'; DROP TABLE foliot.jobs;--"):
         asked = await client.post("/v1/jobs/pause", json={"name": name, "dry_run": True})
         assert asked.json()["names"] == [name]
@@ -80,24 +81,27 @@ async def test_every_other_name_is_kept_and_found_as_it_is(client: httpx.AsyncCl
 
 
 IDS = [
-    "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff", "-1", "9223372036854775808", "0x1", "%00", "a%2fb",
+    "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff", "-1", "9223372036854775808", "0x1",
+    "%00", "a%2fb",
     "%2e%2e", "..%2f..%2fetc%2fpasswd", "%ff%fe", "%F0%9F%93%85", "'", "1%20or%201=1", "x" * 5000,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/runs", "/v1/workflows", "/v1/explain", "/v1/calendars", "/jobs"])
-async def test_ids_of_nothing_are_not_found(client: httpx.AsyncClient, path: str) -> None:
+async def test_unknown_ids_are_not_found(client: httpx.AsyncClient, path: str) -> None:
     for reference in IDS:
         assert problem_of(await client.get(f"{path}/{reference}"))[:2] == (404, "not_found"), reference
 
 
-async def test_changes_to_nothing_are_not_found(client: httpx.AsyncClient) -> None:
+async def test_changes_to_unknown_resources_are_not_found(client: httpx.AsyncClient) -> None:
     for reference in IDS[:8]:
         for method, path in (
-            ("PATCH", f"/v1/jobs/{reference}"), ("DELETE", f"/v1/jobs/{reference}"), ("POST", f"/v1/jobs/{reference}/trigger"),
+            ("PATCH", f"/v1/jobs/{reference}"), ("DELETE", f"/v1/jobs/{reference}"), ("POST",
+                f"/v1/jobs/{reference}/trigger"),
             ("POST", f"/v1/runs/{reference}/cancel"), ("POST", f"/v1/runs/{reference}/rerun"),
             ("POST", f"/v1/workflows/{reference}/redrive"),
-            ("POST", f"/v1/workers/{reference}/drain"), ("DELETE", f"/v1/calendars/{reference}"), ("DELETE", f"/jobs/{reference}"),
+            ("POST", f"/v1/workers/{reference}/drain"), ("DELETE", f"/v1/calendars/{reference}"), ("DELETE",
+                f"/jobs/{reference}"),
         ):  # fmt: skip
             answer = await client.request(method, path, json={})
             assert problem_of(answer)[:2] == (404, "not_found"), (method, path)
@@ -145,13 +149,13 @@ SCHEDULES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_schedules_that_can_not_be_are_refused(client: httpx.AsyncClient) -> None:
+async def test_impossible_schedules_are_refused(client: httpx.AsyncClient) -> None:
     answers = {why: await refused(client, "/v1/jobs", recurring(**fields)) for why, (fields, _) in SCHEDULES.items()}
     assert answers == {why: (422, field) for why, (_, field) in SCHEDULES.items()}
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_instants_that_can_not_be_are_refused(client: httpx.AsyncClient) -> None:
+async def test_impossible_instants_are_refused(client: httpx.AsyncClient) -> None:
     for instant in (
         "0000-01-01T00:00:00Z",
         "9999-12-31T23:59:59Z",
@@ -171,17 +175,18 @@ async def test_instants_that_can_not_be_are_refused(client: httpx.AsyncClient) -
     )
 
 
-async def test_what_lies_in_the_past_is_due_now(client: httpx.AsyncClient) -> None:
+async def test_a_schedule_time_in_the_past_means_now(client: httpx.AsyncClient) -> None:
     for instant in ("1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00"):
         answer = await client.post("/v1/jobs", json={"task": "send_invoice", "schedule_time": instant})
         assert (answer.status_code, answer.json()["state"]) == (201, "ready")
 
 
-async def test_a_range_of_ages_is_not_backfilled(client: httpx.AsyncClient) -> None:
+async def test_a_backfill_over_ages_is_refused(client: httpx.AsyncClient) -> None:
     await client.post("/v1/jobs", json=recurring(name="busy", cron="* * * * * *"))
     for begin, end, field in (
         ("1970-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "to"), ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z", "to"),
-        ("0001-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "from"), ("2026-01-01T00:00:00", "2026-01-02T00:00:00Z", "from"),
+        ("0001-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "from"), ("2026-01-01T00:00:00", "2026-01-02T00:00:00Z",
+            "from"),
         ("2026-01-01T00:00:00Z", "2199-01-01T00:00:00Z", "to"),
     ):  # fmt: skip
         assert await refused(client, "/v1/jobs/busy/backfill", {"from": begin, "to": end}) == (422, field), (begin, end)
@@ -225,7 +230,7 @@ WORKFLOWS: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_workflows_that_can_not_be_are_refused_at_once(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_impossible_workflows_are_refused_quickly(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     await store.workers.announce_tasks({"workflow": "default"})
     for why, steps in WORKFLOWS.items():
         status, field = await refused(client, "/v1/workflows", {"steps": steps})
@@ -237,8 +242,9 @@ async def test_workflows_that_can_not_be_are_refused_at_once(client: httpx.Async
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_more_arrows_than_may_be_are_refused_at_once(client: httpx.AsyncClient) -> None:
-    """Each with all before it: 10 million arrows would be of no use to anybody, and too long a body anyway."""
+async def test_workflows_with_too_many_dependencies_are_refused_quickly(client: httpx.AsyncClient) -> None:
+    """Each step depends on all before it. 10 million dependencies are useless, and the body would be too large
+    anyway."""
     steps = [step(f"s{index}", *(f"s{before}" for before in range(index))) for index in range(3000)]
     begun = time.monotonic()
     answer = await client.post("/v1/workflows", content=json.dumps({"steps": steps}).encode(), headers=JSON)
@@ -247,11 +253,14 @@ async def test_more_arrows_than_may_be_are_refused_at_once(client: httpx.AsyncCl
 
 
 QUERIES = {
-    "/v1/runs?limit=1000000000": "limit", "/v1/runs?limit=0": "limit", "/v1/runs?limit=-1": "limit", "/v1/runs?limit=1e3": "limit",
-    "/v1/runs?after=tampered": "after", "/v1/runs?job=nothing": "job", "/v1/runs?parent=x": "parent", "/v1/runs?state=sleeping": "state",
+    "/v1/runs?limit=1000000000": "limit", "/v1/runs?limit=0": "limit", "/v1/runs?limit=-1": "limit",
+    "/v1/runs?limit=1e3": "limit",
+    "/v1/runs?after=tampered": "after", "/v1/runs?job=nothing": "job", "/v1/runs?parent=x": "parent",
+    "/v1/runs?state=sleeping": "state",
     "/v1/runs?since=yesterday": "since", "/v1/runs?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z": "until",
     "/v1/runs?text=%00": "text", "/v1/runs?text=" + "x" * 501: "text", "/v1/runs?since=9999-12-31T00:00:00Z": "since",
-    "/v1/runs?since=99999999999999d": "since", "/v1/dead-letters?flat=1&after=1.2": "after", "/v1/dead-letters?limit=201": "limit",
+    "/v1/runs?since=99999999999999d": "since", "/v1/dead-letters?flat=1&after=1.2": "after",
+    "/v1/dead-letters?limit=201": "limit",
     "/v1/dead-letters?flat=1&after=99999999999999999999.0190a6f0-0000-7000-8000-000000000001": "after",
     "/v1/workflows?after=x": "after", "/v1/workflows?state=scheduled": "state",
     "/v1/jobs?limit=201": "limit", "/jobs?status=asleep": "status",
@@ -259,7 +268,7 @@ QUERIES = {
 }  # fmt: skip
 
 
-async def test_queries_that_can_not_be_are_refused(client: httpx.AsyncClient) -> None:
+async def test_impossible_queries_are_refused(client: httpx.AsyncClient) -> None:
     for path, field in QUERIES.items():
         status, code, named = problem_of(await client.get(path))
         assert (status, code, named) == (422, "invalid", field), path
@@ -272,7 +281,7 @@ async def test_too_many_ids_are_refused(client: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("nothing_is_stored")
-async def test_one_job_too_many_stores_none(client: httpx.AsyncClient) -> None:
+async def test_a_batch_with_one_job_too_many_stores_nothing(client: httpx.AsyncClient) -> None:
     assert await refused(client, "/v1/jobs/batch", {"jobs": [{"task": "send_invoice"}] * 10_001}) == (422, "jobs")
     assert await refused(client, "/v1/jobs/batch", []) == (422, "jobs")
 
@@ -294,7 +303,7 @@ async def test_a_hundred_requests_with_one_key_make_one_job(client: httpx.AsyncC
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
 
-async def test_bodies_are_at_most_so_deep_and_brackets_in_text_do_not_count(client: httpx.AsyncClient) -> None:
+async def test_bodies_have_a_maximum_depth_and_brackets_in_text_do_not_count(client: httpx.AsyncClient) -> None:
     def payload(depth: int) -> bytes:
         return b'{"task": "send_invoice", "payload": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
 
@@ -317,8 +326,8 @@ async def test_a_payload_of_very_many_keys_is_kept_as_it_is(client: httpx.AsyncC
     assert time.monotonic() - begun < PROMPT_SECONDS
 
 
-async def test_of_a_key_that_is_given_twice_the_last_counts(client: httpx.AsyncClient) -> None:
-    """As PostgreSQL and every reader of JSON has it: nothing between them can be told one thing and the other."""
+async def test_the_last_of_repeated_keys_counts(client: httpx.AsyncClient) -> None:
+    """PostgreSQL and JSON parsers agree on this, so nothing between client and database can read another value."""
     body = b'{"task": "shell", "task": "send_invoice", "payload": {"a": 1, "a": 2}}'
     made = await client.post("/v1/jobs", content=body, headers=JSON)
     shown = (await client.get(made.headers["location"])).json()

@@ -1,4 +1,4 @@
-"""Several recurring jobs paused and resumed at once: which they are, how many, and nothing else."""
+"""Pausing and resuming several recurring jobs by a filter: only matching jobs change, and only after a count."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def change(client: httpx.AsyncClient, verb: str, **group: Any) -> dict[str
     ],
     ids=["prefix", "one-character", "underscore-is-itself", "percent-is-itself", "task", "queue", "one"],
 )
-async def test_those_that_fit_and_no_others(
+async def test_only_matching_jobs_are_paused_and_resumed(
     client: httpx.AsyncClient, jobs: None, group: dict[str, Any], expected: set[str]
 ) -> None:
     first = await change(client, "pause", **group, dry_run=True)
@@ -60,7 +60,7 @@ async def test_those_that_fit_and_no_others(
     assert await paused(client) == set()
 
 
-async def test_with_another_number_than_expected_nothing_is_done(client: httpx.AsyncClient, jobs: None) -> None:
+async def test_nothing_changes_unless_the_expected_number_matches(client: httpx.AsyncClient, jobs: None) -> None:
     answer = await client.post("/v1/jobs/pause", json={"name": "*", "expected": 3})
     assert (answer.status_code, await paused(client)) == (409, set())
     assert "4 jobs match now, not 3" in answer.json()["detail"]
@@ -76,7 +76,7 @@ async def test_with_another_number_than_expected_nothing_is_done(client: httpx.A
         ("resume", {"name": "*", "reason": "x"}, "reason"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_invalid_requests_are_refused(
     client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str
 ) -> None:
     answer = await client.post(f"/v1/jobs/{verb}", json=body)

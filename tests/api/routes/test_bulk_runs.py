@@ -1,5 +1,5 @@
-"""Runs cancelled and rerun by a filter: counted first, no more than were counted, batch by batch, and safe to ask for
-twice."""
+"""Cancelling and rerunning runs by a filter: counted first, batch by batch, never more than were counted, and safe to
+repeat."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ async def change(client: httpx.AsyncClient, verb: str, **group: Any) -> dict[str
     return found
 
 
-async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(
-    client: httpx.AsyncClient, store: Store
-) -> None:
+async def test_matching_runs_are_counted_and_then_cancelled(client: httpx.AsyncClient, store: Store) -> None:
     running = str(await insert(store))
     await claim(store)
     waiting = [str(await insert(store)) for _ in range(3)]
@@ -44,14 +42,14 @@ async def test_what_fits_is_counted_and_then_cancelled_and_nothing_else(
     assert (shown["status"], shown["cancel_requested"]["message"]) == ("running", "mistake")
     assert await listed_ids(client, state="pending") == [younger, other]
     assert (await client.get(f"/v1/runs/{done}")).json()["status"] == "completed"
-    # The answer got lost: asked again, there is nothing left to do but for the one that its worker has not let go of
+    # After a lost answer the repetition finds nothing left to do, except for the run that its worker has not released
     # yet.
     assert (await change(client, "cancel", **asked))["count"] == 1
     assert (await change(client, "cancel", **asked, force=True))["count"] == 1
     assert (await change(client, "cancel", **asked))["count"] == 0
 
 
-async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: Store) -> None:
+async def test_ended_runs_are_rerun_once(client: httpx.AsyncClient, store: Store) -> None:
     failed = [
         str(await finish(store, RunState.FAILED, error="Disk full", options='{"tags": ["red"]}')) for _ in range(2)
     ]
@@ -68,7 +66,7 @@ async def test_what_has_ended_is_rerun_once(client: httpx.AsyncClient, store: St
     assert (await change(client, "rerun", tag="red", dry_run=True))["count"] == 0
 
 
-async def test_batches_end_where_the_next_begins(
+async def test_consecutive_batches_neither_overlap_nor_leave_gaps(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_runs, "BATCH", 4)
@@ -95,7 +93,7 @@ async def test_batches_end_where_the_next_begins(
     assert (done, len(await listed_ids(client, state="cancelled"))) == (11, 11)
 
 
-async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient, store: Store) -> None:
+async def test_more_runs_than_expected_are_left_alone(client: httpx.AsyncClient, store: Store) -> None:
     for _ in range(3):
         await insert(store)
     answer = await client.post("/v1/runs/cancel", json={"queue": "mail", "expected": 2})
@@ -103,7 +101,7 @@ async def test_more_than_were_counted_are_not_touched(client: httpx.AsyncClient,
     assert await listed_ids(client, state="cancelled") == []
 
 
-async def test_the_runs_of_a_job_batch_by_batch(
+async def test_runs_of_a_job_are_changed_batch_by_batch(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_runs, "BATCH", 1)
@@ -143,19 +141,19 @@ async def test_steps_are_left_out_of_reruns(client: httpx.AsyncClient) -> None:
         ("cancel", {"job": "nothing", "dry_run": True}, "job"),
         ("cancel", {"queue": "mail", "after": "x", "dry_run": True}, "after"),
         ("rerun", {"state": "running", "dry_run": True}, "state"),
-        ("rerun", {"reason": "x", "dry_run": True}, "reason"),
+        ("rerun", {"force": True, "dry_run": True}, "force"),
         ("rerun", {"since": "1h", "until": "2h", "dry_run": True}, "until"),
     ],
     ids=range(13),
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_invalid_requests_are_refused(
     client: httpx.AsyncClient, verb: str, body: dict[str, Any], field: str
 ) -> None:
     answer = await client.post(f"/v1/runs/{verb}", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
 
 
-async def test_all_is_possible_but_has_to_be_said(client: httpx.AsyncClient, store: Store) -> None:
+async def test_all_runs_are_selected_only_by_all(client: httpx.AsyncClient, store: Store) -> None:
     await insert(store)
     await insert(store, task="simulate", queue="default")
     assert (await change(client, "cancel", all=True, expected=2))["count"] == 2
@@ -171,7 +169,7 @@ class TestJobs:
         ):
             assert (await client.post("/v1/jobs", json={"name": name, "task": "simulate", **extra})).status_code == 201
 
-    async def test_triggered_all_or_none_and_once(self, client: httpx.AsyncClient) -> None:
+    async def test_jobs_are_triggered_once_all_or_none(self, client: httpx.AsyncClient) -> None:
         counted = (await client.post("/v1/jobs/trigger", json={"name": "*", "dry_run": True})).json()
         assert (counted["count"], counted["names"], counted["runs"]) == (3, ["a", "b", "c"], [])
         asked = {"name": "*", "expected": 3, "idempotency_key": "k"}
@@ -182,7 +180,7 @@ class TestJobs:
         assert (await client.post("/v1/jobs/trigger", json={"name": "*", "expected": 2})).status_code == 409
         assert (await client.post("/v1/jobs/trigger", json={"tag": "red", "expected": 1})).json()["names"] == ["b"]
 
-    async def test_deleted_but_for_those_that_others_need(self, client: httpx.AsyncClient) -> None:
+    async def test_jobs_that_others_depend_on_are_not_deleted(self, client: httpx.AsyncClient) -> None:
         assert (await client.post("/v1/jobs/delete", json={"name": "*", "dry_run": True})).json()["count"] == 3
         kept = (await client.post("/v1/jobs/delete", json={"name": "a", "expected": 1})).json()
         assert kept == {"count": 0, "names": [], "kept": ["a"], "dry_run": False}
@@ -195,9 +193,46 @@ class TestJobs:
         [({}, "name"), ({"name": "*"}, "expected"), ({"name": "*", "expected": 3, "reason": "x"}, "reason")],
         ids=["nothing", "uncounted", "reason"],
     )
-    async def test_what_makes_no_sense_is_refused(
+    async def test_invalid_requests_are_refused(
         self, client: httpx.AsyncClient, body: dict[str, Any], field: str
     ) -> None:
         for verb in ("trigger", "delete"):
             answer = await client.post(f"/v1/jobs/{verb}", json=body)
             assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
+
+
+async def test_runs_given_by_id_are_cancelled_or_rerun(client: httpx.AsyncClient, store: Store) -> None:
+    waiting, other = str(await insert(store)), str(await insert(store))
+    done, failed = str(await finish(store, queue="done")), str(await finish(store, RunState.FAILED, queue="done"))
+    theirs = str(await insert(store, queue="team/mail"))
+    ids = [waiting, done, failed, theirs]
+    counted = await change(client, "cancel", ids=ids, dry_run=True)
+    assert (counted["count"], [run["id"] for run in counted["sample"]]) == (1, [waiting])
+    assert (await change(client, "cancel", ids=ids))["count"] == 1
+    assert await listed_ids(client, state="pending") == [other]
+    assert (await change(client, "rerun", ids=[done, failed, theirs]))["count"] == 2
+    # A request repeated after a lost answer finds nothing left to do.
+    assert (await change(client, "rerun", ids=[done, failed, theirs]))["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"ids": ["0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"], "queue": "mail"}, "ids"),
+        ({"ids": ["0190a6f0-8d3a-7c4e-9b1f-2f6d5c3a1b00"], "all": True}, "ids"),
+        ({"ids": ["x"]}, "ids[0]"),
+        ({"ids": [], "expected": 1}, "state"),
+    ],
+)
+async def test_ids_cannot_be_combined_with_filters(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+    answer = await client.post("/v1/runs/cancel", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
+
+
+async def test_every_filter_of_lists_selects_runs_for_a_change(client: httpx.AsyncClient, store: Store) -> None:
+    chosen = str(await insert(store, priority=5, payload='{"customer": 7}'))
+    await insert(store, priority=5, payload='{"customer": 8}')
+    counted = await change(client, "cancel", priority=">1", payload=["customer:7"], not_queue="o*", dry_run=True)
+    assert [run["id"] for run in counted["sample"]] == [chosen]
+    lost = str(await finish(store, RunState.FAILED, queue="other"))
+    assert (await change(client, "rerun", reason="error", not_error="x", dry_run=True))["sample"][0]["id"] == lost

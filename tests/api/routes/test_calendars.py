@@ -1,4 +1,4 @@
-"""Calendars over HTTP: made, changed, shown, deleted; and the jobs that refer to them."""
+"""Calendars over HTTP, and the jobs that use them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ async def next_times(client: httpx.AsyncClient, name: str, count: int) -> list[s
     return [item["at"] for item in (await client.get(f"/v1/jobs/{name}/next?count={count}")).json()["items"]]
 
 
-async def test_a_calendar_is_made_changed_shown_and_deleted(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
+async def test_a_calendar_is_created_changed_shown_and_deleted(
+    client: httpx.AsyncClient, fake_clock: FakeClock
+) -> None:
     made = (await client.put(URL, json=BANK)).json()
     assert made == {
         "name": "holidays",
@@ -37,9 +39,10 @@ async def test_a_calendar_is_made_changed_shown_and_deleted(client: httpx.AsyncC
         **BANK,
         "created_at": "2026-03-01T12:00:00Z",
         "updated_at": "2026-03-01T12:00:00Z",
+        "jobs": 0,
     }
     await fake_clock.advance(60)
-    # The same again is no change.
+    # An identical PUT changes nothing.
     assert (await client.put(URL, json=BANK)).json() == made
     changed = (await client.put(URL, json=BANK | {"dates": []})).json()
     assert changed == made | {"version": 2, "dates": [], "updated_at": "2026-03-01T12:01:00Z"}
@@ -64,7 +67,7 @@ async def test_a_calendar_is_made_changed_shown_and_deleted(client: httpx.AsyncC
         ({"days": ["SAT"]}, "days"),
     ],
 )
-async def test_a_calendar_that_makes_no_sense_is_refused_by_its_field(
+async def test_an_invalid_calendar_is_refused_with_its_field(
     client: httpx.AsyncClient, body: dict[str, Any], field: str
 ) -> None:
     answer = await client.put(URL, json=body)
@@ -73,16 +76,16 @@ async def test_a_calendar_that_makes_no_sense_is_refused_by_its_field(
 
 
 @pytest.mark.parametrize("name", ["a b", "é", "x" * 201, "%0A"])
-async def test_a_calendar_s_name_is_plain(client: httpx.AsyncClient, name: str) -> None:
+async def test_the_name_of_a_calendar_has_plain_characters(client: httpx.AsyncClient, name: str) -> None:
     answer = await client.put(f"/v1/calendars/{name}", json=BANK)
     assert (answer.status_code, answer.json()["field"]) == (422, "name")
 
 
-async def test_a_job_skips_or_moves_what_its_calendar_excludes(client: httpx.AsyncClient) -> None:
+async def test_a_job_skips_or_moves_ticks_on_excluded_days(client: httpx.AsyncClient) -> None:
     await client.put(URL, json=BANK)
     for on_excluded, expected in {
         "skip": ["2026-12-23T09:00:00Z", "2026-12-24T09:00:00Z", "2026-12-29T09:00:00Z"],
-        # Friday's, Monday's and the weekend's all come on Tuesday at nine: once.
+        # The ticks of Friday, Monday and the weekend all move to Tuesday at nine, as one.
         "move": ["2026-12-23T09:00:00Z", "2026-12-24T09:00:00Z", "2026-12-29T09:00:00Z", "2026-12-30T09:00:00Z"],
     }.items():
         bounds = {"start_at": "2026-12-23T00:00:00Z", "calendar": "holidays", "on_excluded": on_excluded}
@@ -96,7 +99,7 @@ async def test_a_job_skips_or_moves_what_its_calendar_excludes(client: httpx.Asy
     assert monthly.json()["next_at"] == "2026-12-29T09:00:00Z"
 
 
-async def test_a_job_that_names_an_unknown_calendar_or_never_fires_under_it_is_refused(
+async def test_a_job_with_an_unknown_calendar_or_one_that_excludes_all_ticks_is_refused(
     client: httpx.AsyncClient,
 ) -> None:
     await client.put(URL, json=BANK)
@@ -113,7 +116,7 @@ async def test_a_job_that_names_an_unknown_calendar_or_never_fires_under_it_is_r
     assert (answer.status_code, answer.json()["field"]) == (422, "calendar")
 
 
-async def test_a_calendar_that_a_job_refers_to_is_not_deleted(client: httpx.AsyncClient) -> None:
+async def test_a_calendar_in_use_is_not_deleted(client: httpx.AsyncClient) -> None:
     await client.put(URL, json=BANK)
     await make(client, name="report", cron="@daily", calendar="holidays")
     refused = await client.delete(URL)
@@ -124,7 +127,7 @@ async def test_a_calendar_that_a_job_refers_to_is_not_deleted(client: httpx.Asyn
     assert (await client.delete(URL)).status_code == 204
 
 
-async def test_several_expressions_and_instants_are_due_whenever_one_of_them_is(client: httpx.AsyncClient) -> None:
+async def test_a_schedule_of_several_expressions_and_instants_is_due_at_each(client: httpx.AsyncClient) -> None:
     made = await make(client, name="union", cron=["0 9 * * *", "0 9,21 * * SUN"], times=["2026-03-02T15:00:00+01:00"])
     assert made.status_code == 201, made.text
     assert await next_times(client, "union", 4) == [
@@ -144,3 +147,48 @@ async def test_several_expressions_and_instants_are_due_whenever_one_of_them_is(
         answer = await make(client, **fields)
         assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
     assert "'61 * * * *'" in (await make(client, cron=["0 9 * * *", "61 * * * *"])).json()["detail"]
+
+
+async def test_a_change_is_previewed_for_each_job_and_changes_nothing(client: httpx.AsyncClient) -> None:
+    made = (await client.put(URL, json={"weekdays": ["SUN"]})).json()
+    await make(client, name="daily", cron="0 9 * * *", calendar="holidays")
+    await make(client, name="moves", cron="0 9 25 12 *", calendar="holidays", on_excluded="move")
+    await make(client, name="mondays", cron="0 9 * * MON", calendar="holidays")
+    await make(client, name="often", every="1s", calendar="holidays")
+    await make(client, name="without", cron="0 9 * * *")
+    change = {"weekdays": ["SUN", "MON"], "dates": ["2026-12-25"]}
+    answer = await client.post(f"{URL}/preview", json=change)
+    assert answer.status_code == 200, answer.text
+    shown = answer.json()
+    jobs = {job["name"]: job for job in shown["jobs"]}
+    assert [job["name"] for job in shown["jobs"]] == ["mondays", "often", "daily", "moves"]
+    assert (shown["changed"], shown["more"]) == (4, False)
+    assert (jobs["mondays"]["next_before"], jobs["mondays"]["next_after"]) == ("2026-03-02T09:00:00Z", None)
+    assert jobs["mondays"]["lost"] == 53
+    assert jobs["daily"]["next_after"] == "2026-03-03T09:00:00Z"
+    assert jobs["daily"]["days"][0] == {"date": "2026-03-02", "before": 1, "after": 0}
+    # 53 Mondays and Christmas go.
+    assert (jobs["daily"]["lost"], jobs["daily"]["gained"], len(jobs["daily"]["days"])) == (54, 0, 54)
+    assert jobs["moves"]["days"] == [
+        {"date": "2026-12-25", "before": 1, "after": 0},
+        {"date": "2026-12-26", "before": 0, "after": 1},
+    ]
+    assert jobs["often"]["is_estimate"]
+    assert jobs["often"]["days"][0] == {"date": "2026-03-02", "before": 86400, "after": 0}
+    assert (await client.get(URL)).json() == made | {"jobs": 4}
+    assert (await client.post("/v1/calendars/unknown/preview", json=change)).status_code == 404
+    refused = await client.post(f"{URL}/preview", json={})
+    assert (refused.status_code, refused.json()["field"]) == (422, "dates")
+
+
+async def test_the_jobs_of_a_calendar_are_listed_in_pages(client: httpx.AsyncClient) -> None:
+    await client.put(URL, json=BANK)
+    for name in ("b", "a", "c"):
+        await make(client, name=name, cron="0 9 * * *", calendar="holidays")
+    await make(client, name="d", cron="0 9 * * *")
+    page = (await client.get("/v1/jobs?calendar=holidays&limit=2")).json()
+    assert ([job["name"] for job in page["items"]], page["next"]) == (["a", "b"], "b")
+    rest = (await client.get("/v1/jobs?calendar=holidays&limit=2&after=b")).json()
+    assert ([job["name"] for job in rest["items"]], rest["next"]) == (["c"], None)
+    mixed = await client.get("/v1/jobs?calendar=holidays&tag=x")
+    assert (mixed.status_code, mixed.json()["field"]) == (422, "calendar")

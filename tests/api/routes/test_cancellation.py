@@ -1,5 +1,5 @@
-"""Cancelling over HTTP, on a store without a worker: what waits ends at once, what runs is marked, what has ended
-stays."""
+"""Cancelling over HTTP, without a worker: waiting runs end at once, running runs are marked, ended runs stay as they
+are."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ async def submit(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("fields", [{}, {"delay_seconds": 3600}])
 @pytest.mark.parametrize("family", ["jobs", "runs"])
-async def test_what_waits_is_cancelled_at_once(client: httpx.AsyncClient, family: str, fields: dict[str, Any]) -> None:
+async def test_waiting_runs_are_cancelled_at_once(
+    client: httpx.AsyncClient, family: str, fields: dict[str, Any]
+) -> None:
     job = await submit(client, **fields)
     answer = await client.post(f"/v1/{family}/{job['id']}/cancel", json={"reason": "a typo"})
     assert (answer.status_code, answer.json()["status"], answer.json()["reason"]) == (200, "cancelled", "cancelled")
     assert answer.json()["error"] == {"kind": "Cancelled", "message": "a typo"}
-    # Again, and without a body: it stays as it is.
+    # A second cancel, without a body, changes nothing.
     again = await client.post(f"/v1/{family}/{job['id']}/cancel")
     assert (again.status_code, again.json()) == (200, answer.json())
 
 
-async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(
+async def test_running_runs_are_stopped_by_their_worker_or_ended_by_force(
     client: httpx.AsyncClient, store: Store
 ) -> None:
     job = await submit(client)
@@ -52,7 +54,7 @@ async def test_what_runs_is_asked_to_end_and_ended_when_it_is_to_be_forced(
 
 
 @pytest.mark.parametrize("way", ["lost", "released", "retried"])
-async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(
+async def test_a_run_marked_as_cancelled_is_not_started_again_when_its_worker_releases_it(
     client: httpx.AsyncClient, store: Store, way: str
 ) -> None:
     job = await submit(client)
@@ -60,21 +62,22 @@ async def test_what_was_asked_to_end_is_not_started_again_when_it_comes_back(
     await client.post(f"/v1/runs/{job['id']}/cancel")
     if way == "lost":
         await store.workers.remove_worker(WORKER)
-        assert (await store.runs.lose_runs(10, 3)).requeued == 1
+        assert (await store.lost_runs.lose_runs(10, 3)).requeued == 1
     elif way == "released":
-        assert await store.runs.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)]) == 1
+        assert await store.outcomes.release_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.READY)]) == 1
     else:
         assert (
-            await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")]) == 1
+            await store.outcomes.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")])
+            == 1
         )
-        assert await store.runs.promote_due_runs(10) == ["mail"]
+        assert await store.due_runs.promote_due_runs(10) == ["mail"]
     assert await claim_runs(store, WORKER, {"mail": 1}, ["send_invoice"]) == []
-    assert await store.end_cancelled() == 1
+    assert await store.cancellation.end_cancelled() == 1
     assert (await client.get(f"/v1/runs/{job['id']}")).json()["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("reference", [str(UUID(int=1)), "nothing", "%00"])
-async def test_a_run_that_does_not_exist_is_not_cancelled(client: httpx.AsyncClient, reference: str) -> None:
+async def test_an_unknown_run_is_not_found(client: httpx.AsyncClient, reference: str) -> None:
     for answer in (await client.post(f"/v1/runs/{reference}/cancel"), await client.get(f"/v1/runs/{reference}")):
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
@@ -82,9 +85,7 @@ async def test_a_run_that_does_not_exist_is_not_cancelled(client: httpx.AsyncCli
 @pytest.mark.parametrize(
     ("body", "field"), [({"reason": 1}, "reason"), ({"force": "yes"}, "force"), ({"why": "x"}, "why")]
 )
-async def test_a_cancel_that_makes_no_sense_is_refused(
-    client: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_cancel_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     job = await submit(client)
     answer = await client.post(f"/v1/runs/{job['id']}/cancel", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)

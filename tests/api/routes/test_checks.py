@@ -1,5 +1,4 @@
-"""`/v1/jobs/check` and `/v1/workflows/check`: what would come of it, in the words of creating it, with nothing
-stored."""
+"""`/v1/jobs/check` and `/v1/workflows/check`: the same result and errors as a creation, with nothing stored."""
 
 from __future__ import annotations
 
@@ -10,7 +9,10 @@ import pytest
 
 from foliot.store.store import Store
 
-STORED = "select (select count(*) from foliot.runs) + (select count(*) from foliot.jobs) + (select count(*) from foliot.audit)"
+STORED = (
+    "select (select count(*) from foliot.runs) + (select count(*) from foliot.jobs) + (select count(*) from "
+    "foliot.audit)"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +21,7 @@ async def announced(client: httpx.AsyncClient, store: Store) -> None:
     await store.workers.announce_tasks(queues, tags={"charge": ["billing"]})
 
 
-async def test_it_says_what_a_job_would_become(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_check_shows_the_job_as_it_would_be_stored(client: httpx.AsyncClient, sql: Any) -> None:
     answer = await client.post(
         "/v1/jobs/check", json={"name": "n", "task": "charge", "every": "1h", "payload": {"a": 1}}
     )
@@ -60,7 +62,7 @@ async def test_it_says_what_a_job_would_become(client: httpx.AsyncClient, sql: A
         ("workflows", {"steps": [{"key": "a", "task": "charge", "after": ["a"]}]}),
     ],
 )
-async def test_it_refuses_what_creating_refuses_in_the_same_words(
+async def test_a_check_reports_the_same_errors_as_a_creation(
     client: httpx.AsyncClient, sql: Any, path: str, body: Any
 ) -> None:
     checked, created = [await client.post(f"/v1/{where}", json=body) for where in (f"{path}/check", path)]

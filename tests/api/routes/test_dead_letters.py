@@ -1,4 +1,4 @@
-"""Dead letters and reruns over HTTP: grouped, listed, replayed once, and pointing back."""
+"""Dead letters and reruns over HTTP: grouped, listed, replayed once, with references to the old runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def replay(client: httpx.AsyncClient, **body: Any) -> dict[str, Any]:
 
 
 async def three(store: Store) -> list[str]:
-    """Two of a kind and one of another; beside them, what is no dead letter."""
+    """Two similar dead letters and a different one, and runs that are not dead letters."""
     await finish(store)
     dead = [
         await finish(store, RunState.FAILED, error="customer 7 is unknown"),
@@ -61,7 +61,7 @@ async def three(store: Store) -> list[str]:
     return [str(run_id) for run_id in dead]
 
 
-async def test_failures_of_a_kind_are_one_group_with_a_sample(client: httpx.AsyncClient, store: Store) -> None:
+async def test_similar_failures_are_one_group_with_a_sample(client: httpx.AsyncClient, store: Store) -> None:
     dead = await three(store)
     first, second = await groups(client)
     assert (first["count"], first["task"], first["queue"], first["kind"]) == (2, "send_invoice", "mail", "ValueError")
@@ -92,12 +92,12 @@ async def test_a_flat_list_in_pages_with_filters(client: httpx.AsyncClient, stor
     assert item["error"] == {"kind": "ValueError", "message": "no money"}
 
 
-async def test_what_a_dead_worker_leaves_behind_is_grouped_by_task(client: httpx.AsyncClient, store: Store) -> None:
+async def test_lost_runs_are_grouped_by_task(client: httpx.AsyncClient, store: Store) -> None:
     for task in ("send_invoice", "send_invoice", "simulate"):
         await insert(store, task=task)
         await claim(store, task=task)
     await store.workers.remove_worker(WORKER)
-    await store.runs.lose_runs(100, 1)
+    await store.lost_runs.lose_runs(100, 1)
     assert [(group["count"], group["kind"]) for group in await groups(client)] == [(2, "WorkerLost"), (1, "WorkerLost")]
 
 
@@ -117,7 +117,7 @@ async def test_replaying_makes_new_runs_that_point_back_and_only_once(client: ht
     assert (await replay(client, ids=[dead[0]], again=True))["count"] == 1
 
 
-async def test_two_who_replay_at_the_same_time_do_not_double(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_concurrent_replays_do_not_duplicate_runs(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     dead = [str(await finish(store, RunState.FAILED, error="no")) for _ in range(20)]
     answers = await asyncio.gather(
         *(replay(client, ids=dead) for _ in range(4)),
@@ -131,7 +131,9 @@ async def test_two_who_replay_at_the_same_time_do_not_double(client: httpx.Async
     )
 
 
-async def test_a_replay_whose_answer_got_lost_is_made_once_and_told(database_url: str, store: Store, sql: Any) -> None:
+async def test_a_replay_with_a_lost_answer_happens_once_and_is_reported(
+    database_url: str, store: Store, sql: Any
+) -> None:
     dead, new = await finish(store, RunState.FAILED, error="no"), new_id()
     async with (
         proxy_to(database_url) as (proxy, url),
@@ -144,7 +146,7 @@ async def test_a_replay_whose_answer_got_lost_is_made_once_and_told(database_url
     assert await sql.fetchval("select array_agg(id) from foliot.runs") == [new]
 
 
-async def test_by_filter_spread_over_time_with_another_payload(
+async def test_dead_letters_are_replayed_by_filter_at_a_rate_with_another_payload(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters, "REPLAY_BATCH", 2)
@@ -163,7 +165,7 @@ async def test_by_filter_spread_over_time_with_another_payload(
     assert await flat(client) == [str(other)]
 
 
-async def test_no_more_than_a_bounded_number_at_once_and_it_is_said(
+async def test_one_request_replays_a_bounded_number_and_reports_more(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters, "REPLAY_MAX", 3)
@@ -193,21 +195,19 @@ async def test_only_dead_letters_are_replayed(client: httpx.AsyncClient, store: 
         ({"filter": {}, "payload": []}, "payload"),
     ],
 )
-async def test_a_replay_that_makes_no_sense_is_refused(
-    client: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_replay_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     answer = await client.post("/v1/dead-letters/replay", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text
 
 
 @pytest.mark.parametrize("query", ["since=soon", "limit=0", "group=%00", "flat=1&after=x"])
-async def test_a_list_that_makes_no_sense_is_refused(client: httpx.AsyncClient, query: str) -> None:
+async def test_an_invalid_list_request_is_refused(client: httpx.AsyncClient, query: str) -> None:
     answer = await client.get(f"/v1/dead-letters?{query}")
     assert (answer.status_code, answer.json()["field"]) == (422, query.removeprefix("flat=1&").partition("=")[0])
 
 
 @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED])
-async def test_whatever_has_ended_can_be_rerun_as_often_as_one_likes(
+async def test_an_ended_run_can_be_rerun_any_number_of_times(
     client: httpx.AsyncClient, store: Store, state: RunState
 ) -> None:
     old = await finish(store, state, error="no", payload='{"a": 1}', name="mine", priority=3)
@@ -224,9 +224,9 @@ async def test_whatever_has_ended_can_be_rerun_as_often_as_one_likes(
     second = (await client.post(f"/v1/runs/{old}/rerun", json={"payload": {"b": [1]}})).json()
     assert (second["rerun_of"], second["payload"]) == (str(old), {"b": [1]})
     assert (await client.get(f"/v1/runs/{old}")).json()["rerun_as"] == second["id"]
-    # It stays so when the new run ends in its turn.
+    # The reference stays after the new run has ended.
     (claimed, _) = await claim(store, count=2)
-    await store.runs.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
+    await store.outcomes.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
     assert (await client.get(f"/v1/runs/{claimed.run_id}")).json()["rerun_of"] == str(old)
 
 
@@ -234,7 +234,7 @@ async def test_a_rerun_of_a_tick_belongs_to_its_job(client: httpx.AsyncClient, s
     job = await make_job(store, name="nightly", task="send_invoice", every="1h")
     run_id = UUID((await client.post("/v1/jobs/nightly/trigger")).json()["id"])
     (claimed,) = await claim(store, queue="default")
-    await store.runs.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED)])
+    await store.outcomes.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED)])
     again = (await client.post(f"/v1/runs/{run_id}/rerun")).json()
     assert again["job_id"] == str(job.id)
     assert [item["id"] for item in (await client.get("/v1/jobs/nightly/runs")).json()["items"]] == [
@@ -243,7 +243,7 @@ async def test_a_rerun_of_a_tick_belongs_to_its_job(client: httpx.AsyncClient, s
     ]
 
 
-async def test_what_is_live_can_not_be_rerun(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_a_live_run_can_not_be_rerun(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     run_id = await insert(store)
     answer = await client.post(f"/v1/runs/{run_id}/rerun")
     assert (answer.status_code, answer.json()["code"]) == (409, "conflict")
@@ -252,9 +252,7 @@ async def test_what_is_live_can_not_be_rerun(client: httpx.AsyncClient, store: S
     assert await sql.fetchval("select count(*) from foliot.runs") == 1
 
 
-async def test_how_often_a_run_was_put_off_does_not_count_for_its_rerun(
-    client: httpx.AsyncClient, store: Store
-) -> None:
+async def test_a_rerun_does_not_inherit_snoozes(client: httpx.AsyncClient, store: Store) -> None:
     for queue, options, expected in (
         ("a", '{"snoozes": 7}', None),
         ("b", '{"snoozes": 7, "retries": 2}', {"retries": 2}),
@@ -262,3 +260,66 @@ async def test_how_often_a_run_was_put_off_does_not_count_for_its_rerun(
         run_id = await finish(store, RunState.FAILED, error="no", options=options, queue=queue)
         made = (await client.post(f"/v1/runs/{run_id}/rerun")).json()
         assert made["options"] == expected
+
+
+async def test_a_group_has_a_trend_a_note_and_can_be_dismissed(client: httpx.AsyncClient, store: Store) -> None:
+    # Without the run that `three` leaves waiting.
+    dead = [str(await finish(store, RunState.FAILED, error=f"customer {number} is unknown")) for number in (7, 12)]
+    dead.append(str(await finish(store, RunState.FAILED, error="no money", task="simulate", queue="default")))
+    (first, _) = await groups(client, since="24h")
+    assert (len(first["trend"]), sum(first["trend"]), first["trend"][-1]) == (24, 2, 2)
+    path = f"/v1/dead-letters/groups/{first['fingerprint']}"
+    noted = await client.put(f"{path}/note", json={"note": " wait for <b>Tuesday</b> "})
+    assert (noted.status_code, noted.json()["note"], noted.json()["noted_by"]) == (
+        200,
+        "wait for <b>Tuesday</b>",
+        "local",
+    )
+    assert (await client.put(f"{path}/note", json={"note": 7})).json()["field"] == "note"
+    assert (await client.put(f"{path}/note", json={"note": "x" * 2001})).status_code == 422
+    dismissed = await client.post(f"{path}/dismiss", json={"until": first["last_at"]})
+    assert (dismissed.status_code, dismissed.json()["dismissed_by"], dismissed.json()["open"]) == (200, "local", 0)
+    assert [group["count"] for group in await groups(client)] == [1]
+    assert [group["count"] for group in await groups(client, dismissed="1")] == [2, 1]
+    assert await flat(client) == dead[2:]
+    assert (await replay(client, filter={"group": first["fingerprint"]}, dry_run=True))["count"] == 0
+    assert (await replay(client, filter={"group": first["fingerprint"], "dismissed": True}, dry_run=True))["count"] == 2
+    # A failure after those that were seen brings the group back.
+    await finish(store, RunState.FAILED, error="customer 99 is unknown")
+    assert [group["count"] for group in await groups(client)] == [1, 1]
+    shown = (await client.get(path)).json()
+    assert (shown["count"], shown["open"], shown["note"]) == (3, 1, "wait for <b>Tuesday</b>")
+    assert (await client.post(f"{path}/restore")).json()["dismissed_until"] is None
+    assert [group["count"] for group in await groups(client)] == [3, 1]
+    assert (await client.put(f"{path}/note", json={"note": None})).json()["note"] is None
+    for missing in ("get", "post"):
+        answer = await client.request(
+            missing, "/v1/dead-letters/groups/nothing" + ("/dismiss" if missing == "post" else "")
+        )
+        assert answer.status_code == 404
+
+
+async def test_a_replay_with_a_canary_waits_for_its_first_run(client: httpx.AsyncClient, store: Store) -> None:
+    dead = await three(store)
+    (group, _) = await groups(client)
+    asked = {"filter": {"group": group["fingerprint"]}, "canary": True, "rate_per_second": 50}
+    started = await replay(client, **asked)
+    # The latest failure goes first.
+    assert ([item["id"] for item in started["items"]], started["count"]) == ([dead[1]], 1)
+    path = f"/v1/dead-letters/replays/{started['replay_id']}"
+    shown = (await client.get(path)).json()
+    assert (shown["state"], shown["total"], shown["started"], shown["canary_of"]) == ("waiting", 2, 1, dead[1])
+    assert shown["canary_id"] == started["items"][0]["run_id"]
+    second = await client.post(
+        "/v1/dead-letters/replay", json=asked | {"filter": {"group": group["fingerprint"]}, "again": True}
+    )
+    assert (second.status_code, second.json()["code"]) == (409, "conflict")
+    (listed,) = (await client.get("/v1/dead-letters/replays", params={"group": group["fingerprint"]})).json()["items"]
+    assert listed["id"] == started["replay_id"]
+    assert (await client.get("/v1/dead-letters/replays", params={"group": "another"})).json()["items"] == []
+    stopped = (await client.post(f"{path}/stop")).json()
+    assert (stopped["state"], stopped["reason"]) == ("stopped", "local stopped it")
+    assert (await client.post(f"{path}/stop")).json() == stopped
+    for missing in (new_id(), "nothing"):
+        assert (await client.get(f"/v1/dead-letters/replays/{missing}")).status_code == 404
+    assert (await replay(client, ids=[dead[2]], canary=True, dry_run=True))["replay_id"] is None

@@ -1,5 +1,4 @@
-"""Tags that a task declares in code are given to its jobs whichever way these come in, unless a job says something
-about tags itself."""
+"""Jobs get the tags that their task declares, however they are submitted, unless they have tags of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +13,6 @@ from foliot.sdk.app import App
 from foliot.sdk.direct_submission import DirectSubmission, read_job
 from foliot.sdk.jobs import Alike
 from foliot.store.store import Store
-from foliot.store.workers import DeclaredTask
 from tests.support.waiting import until
 from tests.support.workers import worker_node
 
@@ -50,20 +48,22 @@ async def tags_of(sql: Any) -> list[Any]:
         ("/v1/workflows", {"steps": [{"key": "a", "task": "plain"}, {"key": "b", "task": "charge", "after": ["a"]}]}),
     ],
 )
-async def test_jobs_over_http_have_them(client: httpx.AsyncClient, sql: Any, path: str, body: Any) -> None:
+async def test_jobs_over_http_have_the_tags_of_their_task(
+    client: httpx.AsyncClient, sql: Any, path: str, body: Any
+) -> None:
     await created(client, path, body)
     found = await tags_of(sql)
     assert found
     assert all(tags == TAGS for tags in found)
 
 
-async def test_a_job_that_says_something_about_tags_has_its_own(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_job_with_tags_of_its_own_has_only_those(client: httpx.AsyncClient, sql: Any) -> None:
     for tags in (["mine"], []):
         await created(client, "/v1/jobs", {"task": "charge", "tags": tags})
     assert await tags_of(sql) == [["mine"], None]
 
 
-async def test_recurring_jobs_have_them_and_fall_back_to_them(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_recurring_jobs_fall_back_to_the_tags_of_their_task(client: httpx.AsyncClient, sql: Any) -> None:
     made = await created(client, "/v1/jobs", {"task": "charge", "name": "nightly", "every": "1h"})
     assert made["tags"] == TAGS
     for change, expected in (
@@ -76,7 +76,7 @@ async def test_recurring_jobs_have_them_and_fall_back_to_them(client: httpx.Asyn
         assert (answer.status_code, answer.json()["tags"]) == (200, expected)
 
 
-async def test_jobs_straight_to_the_database_have_them(store: Store, sql: Any) -> None:
+async def test_jobs_straight_to_the_database_have_the_tags_of_their_task(store: Store, sql: Any) -> None:
     submission = DirectSubmission(store=store, namespace="default")
     await submission.store_all([await submission.accept(read_job({"task": "charge"}))])
     await submission.store_alike(Alike({"task": "charge"}, [{}, {}]))
@@ -89,7 +89,7 @@ async def test_jobs_straight_to_the_database_have_them(store: Store, sql: Any) -
         assert own is None or msgspec.json.decode(own) == ["mine"]
 
 
-async def test_items_of_maps_and_steps_of_fired_workflows_have_them_as_the_worker_announced_them(
+async def test_items_and_steps_have_the_tags_that_the_worker_announced(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     app = App()
@@ -98,7 +98,7 @@ async def test_items_of_maps_and_steps_of_fired_workflows_have_them_as_the_worke
     async def paint(item: int = 0) -> None: ...
 
     async with worker_node(store, app):
-        assert (await store.workers.list_tasks(Namespace()))["paint"] == DeclaredTask("default", ("red",))
+        assert (await store.workers.list_tasks(Namespace()))["paint"].tags == ("red",)
         await created(client, "/v1/jobs", {"task": "map", "payload": {"task": "paint", "map": {"range": {"stop": 3}}}})
         flow = {"steps": [{"key": "a", "task": "paint", "map": {"items": [1]}}, {"key": "b", "task": "paint"}]}
         await created(client, "/v1/jobs", {"task": "workflow", "payload": flow})

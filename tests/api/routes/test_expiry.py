@@ -1,4 +1,4 @@
-"""Runs with `expires_at`: never started after it."""
+"""Runs never start after their `expires_at`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clock(fake_clock: FakeClock) -> FakeClock:
     return fake_clock
 
 
-async def test_a_run_that_was_not_started_in_time_is_skipped_or_cancelled_and_never_started(
+async def test_an_expired_run_is_skipped_or_cancelled_and_never_starts(
     client: httpx.AsyncClient, store: Store, sql: Any, events: EventBus, fake_clock: FakeClock
 ) -> None:
     expirer = Expirer(store=store, clock=fake_clock, events=events)
@@ -42,7 +42,7 @@ async def test_a_run_that_was_not_started_in_time_is_skipped_or_cancelled_and_ne
     await expirer.run_once()
     assert await sql.fetchval("select count(*) from foliot.history") == 0
     await fake_clock.advance(1)
-    # Nobody has swept up yet, and still no worker takes it.
+    # The expirer has not run yet, and still no worker gets the run.
     assert [str(claim.run_id) for claim in await claim_runs(store, WORKER, {"default": 10}, TASKS)] == [patient["id"]]
     await expirer.run_once()
     ended = {
@@ -58,17 +58,17 @@ async def test_a_run_that_was_not_started_in_time_is_skipped_or_cancelled_and_ne
     assert await count_runs(sql) == 1
 
 
-async def test_a_run_that_had_started_in_time_is_retried_after_it(
+async def test_a_run_that_started_in_time_is_retried_after_its_expiry(
     client: httpx.AsyncClient, store: Store, sql: Any, events: EventBus, fake_clock: FakeClock
 ) -> None:
     soon = fake_clock.now() + timedelta(seconds=60)
     await post_job(client, expires_at=soon.isoformat(), **ONCE)
     claim = await start_run(store)
     await fake_clock.advance(61)
-    await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")])
+    await store.outcomes.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error")])
     await Expirer(store=store, clock=fake_clock, events=events).run_once()
     assert await sql.fetchval("select state from foliot.runs") == "scheduled"
-    assert await store.runs.promote_due_runs(1) == ["default"]
+    assert await store.due_runs.promote_due_runs(1) == ["default"]
     assert (await start_run(store)).attempt == 2
 
 
@@ -85,7 +85,7 @@ async def test_a_run_that_had_started_in_time_is_retried_after_it(
         ("unique.on_conflict", {"unique": {"key": "k", "on_conflict": "ignore"}}),
     ],
 )
-async def test_what_makes_no_sense_is_refused_by_its_field(
+async def test_an_invalid_expiry_is_refused_with_its_field(
     client: httpx.AsyncClient, field: str, fields: dict[str, Any]
 ) -> None:
     answer = await post_job(client, **ONCE, **fields)

@@ -40,12 +40,13 @@ async def claimed(store: Store) -> int:
         ("/v1", "everything", ""),
     ],
 )
-async def test_what_is_paused_is_not_started_until_it_is_resumed(
+async def test_paused_runs_start_only_after_a_resume(
     client: httpx.AsyncClient, store: Store, path: str, kind: str, name: str
 ) -> None:
     paused = await client.post(f"{path}/pause", json={"reason": "maintenance", "until": "2026-03-02T00:00:00Z"})
     shown = {
-        "kind": kind, "name": name, "paused_at": "2026-03-01T12:00:00Z", "until_at": "2026-03-02T00:00:00Z", "reason": "maintenance",
+        "kind": kind, "name": name, "paused_at": "2026-03-01T12:00:00Z", "until_at": "2026-03-02T00:00:00Z",
+        "reason": "maintenance",
         "actor": "local",
     }  # fmt: skip
     assert (paused.status_code, paused.json()) == (200, {"items": [shown]})
@@ -67,17 +68,34 @@ async def test_what_is_paused_is_not_started_until_it_is_resumed(
         ({"reason": "x" * 1001}, "reason"),
     ],
 )
-async def test_a_pause_that_makes_no_sense_is_refused(
-    client: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_pause_is_refused(client: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     answer = await client.post("/v1/queues/mail/pause", json=body)
     assert (answer.status_code, answer.json()["field"]) == (422, field)
     assert (await client.get("/v1/pauses")).json() == {"items": []}
 
 
-async def test_a_queue_that_is_as_deep_as_it_may_be_refuses_more_for_now(
-    client: httpx.AsyncClient, store: Store, fake_clock: FakeClock
-) -> None:
+async def test_paused_jobs_stand_beside_the_other_pauses(client: httpx.AsyncClient, store: Store) -> None:
+    for name in ("nightly", "hourly"):
+        await client.post("/v1/jobs", json={"name": name, "cron": "0 3 * * *", "task": "send_invoice"})
+    asked = {"reason": "the printer is out of paper", "until": "2026-03-02T00:00:00Z"}
+    await client.post("/v1/jobs/nightly/pause", json=asked)
+    await client.post("/v1/pause", json={})
+    found = (await client.get("/v1/pauses")).json()
+    assert [(one["kind"], one["name"]) for one in found["items"]] == [("everything", ""), ("job", "nightly")]
+    paused = found["items"][1]
+    assert (paused["reason"], paused["until_at"], paused["actor"]) == (asked["reason"], asked["until"], "local")
+    assert paused["paused_at"] == "2026-03-01T12:00:00Z"
+    assert "more" not in found
+    # Another namespace sees the pause of everything only.
+    elsewhere = (await client.get("/v1/pauses", headers={"Foliot-Namespace": "team"})).json()
+    assert [one["kind"] for one in elsewhere["items"]] == ["everything"]
+    await client.post("/v1/jobs/resume", json={"name": "nightly"})
+    assert [one["kind"] for one in (await client.get("/v1/pauses")).json()["items"]] == ["everything"]
+    await client.post("/v1/jobs/pause", json={"name": "hourly"})
+    assert (await client.get("/v1/pauses")).json()["items"][1]["actor"] == "local"
+
+
+async def test_a_full_queue_refuses_jobs(client: httpx.AsyncClient, store: Store, fake_clock: FakeClock) -> None:
     answer = await client.patch("/v1/queues/mail", json={"max_depth": 2})
     assert answer.json() | {"updated_at": None} == {
         "name": "mail",
@@ -96,7 +114,7 @@ async def test_a_queue_that_is_as_deep_as_it_may_be_refuses_more_for_now(
     assert (await submit(client)).status_code == 201
 
 
-async def test_limits_of_a_queue_are_changed_one_by_one_and_taken_away(client: httpx.AsyncClient, store: Store) -> None:
+async def test_limits_of_a_queue_are_changed_one_by_one_and_removed(client: httpx.AsyncClient, store: Store) -> None:
     await client.patch("/v1/queues/mail", json={"max_running": 1})
     await client.patch("/v1/queues/mail", json={"max_depth": 100})
     await submit(client)
@@ -114,7 +132,7 @@ async def test_limits_of_a_queue_are_changed_one_by_one_and_taken_away(client: h
     assert (await client.patch("/v1/queues/a b", json={})).json()["field"] == "name"
 
 
-async def test_turns_are_taken_however_a_job_came_in(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_fairness_holds_for_every_way_to_submit_over_http(client: httpx.AsyncClient, sql: Any) -> None:
     job: dict[str, Any] = {"task": "send_invoice", "fairness_key": "tenant"}
     for body in (job, job | {"unique": {"key": "u"}}, job | {"idempotency_key": "i"}):
         assert (await client.post("/v1/jobs", json=body)).status_code == 201
@@ -124,13 +142,13 @@ async def test_turns_are_taken_however_a_job_came_in(client: httpx.AsyncClient, 
     assert [after - before for before, after in pairwise(ranks)] == [FAIR_STEP] * 5
 
 
-async def test_what_holds_a_run_is_shown(client: httpx.AsyncClient) -> None:
+async def test_a_run_shows_the_gate_that_holds_it(client: httpx.AsyncClient) -> None:
     made = (await submit(client, concurrency={"key": "k", "limit": 1})).json()
     assert (await client.get(f"/v1/runs/{made['id']}")).json()["held_by"] == "limit"
 
 
 async def test_circuits_are_shown(client: httpx.AsyncClient, store: Store, fake_clock: FakeClock) -> None:
-    await store.gates.record_failures({"send_invoice": 5}, {"send_invoice": Circuit()})
+    await store.circuit_breaker.record_failures({"send_invoice": 5}, {"send_invoice": Circuit()})
     until = (fake_clock.now() + timedelta(seconds=600)).isoformat().replace("+00:00", "Z")
     assert (await client.get("/v1/circuits")).json() == {
         "items": [{"task": "send_invoice", "failures": 5, "open_until": until, "probe_id": None}]
@@ -150,7 +168,7 @@ async def test_circuits_are_shown(client: httpx.AsyncClient, store: Store, fake_
         ({"guarantee": "exactly_once"}, "guarantee"),
     ],
 )
-async def test_limits_that_make_no_sense_are_refused_by_their_field(
+async def test_invalid_limits_are_refused_with_their_field(
     client: httpx.AsyncClient, fields: dict[str, Any], field: str
 ) -> None:
     answer = await submit(client, **fields)
@@ -160,5 +178,5 @@ async def test_limits_that_make_no_sense_are_refused_by_their_field(
 async def test_a_job_with_a_limit_waits_for_its_turn_and_says_so(client: httpx.AsyncClient, store: Store) -> None:
     job = (await submit(client, concurrency={"key": "tenant", "limit": 1})).json()
     assert (job["status"], job["state"]) == ("pending", "held")
-    assert (await store.gates.admit_runs()).queues == ["mail"]
+    assert (await store.limits.admit_runs()).queues == ["mail"]
     assert (await client.get(f"/v1/jobs/{job['id']}")).json()["state"] == "ready"

@@ -1,4 +1,4 @@
-"""Alive is not ready: ready takes a PostgreSQL that answers and takes writes."""
+"""A live server is ready only if PostgreSQL answers and accepts writes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_without_its_database_it_is_not_ready(client: httpx.AsyncClient, s
     await assert_alive_but_not_ready(client)
 
 
-async def test_a_database_that_only_reads_is_not_ready(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_read_only_database_is_not_ready(client: httpx.AsyncClient, sql: Any) -> None:
     database = await sql.fetchval("select current_database()")
     await sql.execute(f"alter database {database} set default_transaction_read_only = on")
     await sql.execute(
@@ -55,9 +55,7 @@ async def test_a_database_that_only_reads_is_not_ready(client: httpx.AsyncClient
     await assert_alive_but_not_ready(client)
 
 
-async def test_a_database_that_is_silent_does_not_keep_the_answer_waiting(
-    database_url: str, clock: Clock, events: EventBus
-) -> None:
+async def test_a_silent_database_does_not_delay_the_answer(database_url: str, clock: Clock, events: EventBus) -> None:
     config = Config(database_statement_seconds=120, database_connect_seconds=120)
     async with (
         proxy_to(database_url) as (proxy, url),

@@ -12,7 +12,7 @@ from tests.support.job_requests import ONCE, TASKS, WORKER, count_runs, post_job
 from tests.support.runs import claim_runs
 
 
-async def test_all_are_stored_in_order_and_answered_in_order(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_jobs_are_stored_and_answered_in_order(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     jobs = [{"task": "simulate", "payload": {"n": n}} for n in range(1, 10_001)]
     answer = await client.post("/v1/jobs/batch", json={"jobs": jobs}, timeout=30)
     assert (answer.status_code, answer.json()["created"], len(answer.json()["items"])) == (201, True, 10_000)
@@ -34,7 +34,7 @@ async def test_all_are_stored_in_order_and_answered_in_order(client: httpx.Async
     ],
 )
 @pytest.mark.parametrize("is_bare", [True, False])
-async def test_a_bad_item_names_its_index_and_nothing_is_stored(
+async def test_an_invalid_job_is_named_by_index_and_nothing_is_stored(
     client: httpx.AsyncClient, sql: Any, bad: dict[str, Any], field: str, is_bare: bool
 ) -> None:
     jobs = [ONCE, ONCE, bad, ONCE]
@@ -46,12 +46,12 @@ async def test_a_bad_item_names_its_index_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize("number", [0, 10_001])
-async def test_none_and_too_many_are_refused(client: httpx.AsyncClient, number: int) -> None:
+async def test_empty_and_too_large_batches_are_refused(client: httpx.AsyncClient, number: int) -> None:
     answer = await client.post("/v1/jobs/batch", json={"jobs": [{"task": "simulate"}] * number})
     assert (answer.status_code, answer.json()["field"]) == (422, "jobs")
 
 
-async def test_unique_keys_hold_inside_it_and_beside_it(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_unique_keys_hold_inside_and_outside_of_the_batch(client: httpx.AsyncClient, sql: Any) -> None:
     beside = (await post_job(client, **ONCE, unique={"key": "a"})).json()
     jobs = [ONCE | {"unique": {"key": key}} for key in ("a", "b", "b")]
     items = (await client.post("/v1/jobs/batch", json=jobs)).json()["items"]

@@ -1,4 +1,4 @@
-"""Single jobs that wait for single jobs."""
+"""One-off jobs that wait for other one-off jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.runs import claim_runs, find_stuck
 
 
 class TestSingleJobs:
-    async def test_a_job_waits_until_all_it_depends_on_have_succeeded(
+    async def test_a_job_waits_until_all_its_dependencies_have_succeeded(
         self, client: httpx.AsyncClient, store: Store
     ) -> None:
         first, second = await create(client, name="first"), await create(client, name="second")
@@ -26,7 +26,7 @@ class TestSingleJobs:
         assert await end(store, count=1) == ["second"]
         assert await end(store) == ["last"]
 
-    async def test_it_is_skipped_when_one_fails_and_so_is_what_depends_on_it(
+    async def test_a_failed_dependency_skips_the_job_and_its_dependents(
         self, client: httpx.AsyncClient, store: Store
     ) -> None:
         first = await create(client, name="first")
@@ -39,7 +39,7 @@ class TestSingleJobs:
             assert shown["error"]["message"] == "dependency_failed: first"
 
     @pytest.mark.parametrize("state", [RunState.SUCCEEDED, RunState.FAILED])
-    async def test_what_has_ended_already_counts_at_once(
+    async def test_a_dependency_that_has_already_ended_counts_at_once(
         self, client: httpx.AsyncClient, store: Store, state: RunState
     ) -> None:
         first = await create(client)
@@ -47,7 +47,7 @@ class TestSingleJobs:
         later = await create(client, dependencies=[first["id"]])
         assert later["state"] == ("ready" if state is RunState.SUCCEEDED else "skipped")
 
-    async def test_an_end_and_a_job_that_waits_for_it_at_the_same_moment(
+    async def test_a_job_submitted_while_its_dependency_ends_is_not_stuck(
         self, client: httpx.AsyncClient, store: Store
     ) -> None:
         for _ in range(20):
@@ -55,13 +55,14 @@ class TestSingleJobs:
             (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["simulate"])
             done = Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)
             _, *later = await asyncio.gather(
-                store.runs.finish_runs(WORKER, [done]), *(create(client, dependencies=[first["id"]]) for _ in range(4))
+                store.outcomes.finish_runs(WORKER, [done]),
+                *(create(client, dependencies=[first["id"]]) for _ in range(4)),
             )
             assert len(await end(store)) == 4
             assert later
         assert await find_stuck(store) == []
 
-    async def test_what_can_not_be_waited_for(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_impossible_dependencies_are_refused(self, client: httpx.AsyncClient, store: Store) -> None:
         first = await create(client)
         await create(client, name="hourly", every="1h")
         assert "dependencies[0]: there is no job 'nothing'" in await refused(client, dependencies=["nothing"])
@@ -73,7 +74,7 @@ class TestSingleJobs:
         answer = await client.post("/v1/jobs/batch", json=[{"task": "simulate", "dependencies": [first["id"]]}])
         assert "[0].dependencies" in answer.json()["detail"]
 
-    async def test_a_key_makes_one_job_of_a_repeated_request(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_an_idempotency_key_creates_one_job(self, client: httpx.AsyncClient, store: Store) -> None:
         first = await create(client)
         asked = {"task": "simulate", "dependencies": [first["id"]], "idempotency_key": "k"}
         answers = [await client.post("/v1/jobs", json=asked) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Creating jobs and looking at them, from the first answer to the last state."""
+"""Creating and showing jobs, from the first answer to the last state."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def instant(text: str) -> datetime:
 
 
 async def claim(store: Store, queue: str = "mail") -> int:
-    """A worker takes what is ready; the token of its claim."""
+    """Claims a ready run as a worker, and returns the token of the claim."""
     (claimed,) = await claim_runs(store, WORKER, {queue: 1}, ["send_invoice", "shell", "simulate"])
     return claimed.token
 
 
 async def end(store: Store, job: dict[str, Any], **outcome: Any) -> None:
     token = await claim(store)
-    assert await store.runs.finish_runs(WORKER, [Outcome(UUID(job["id"]), token, **outcome)]) == 1
+    assert await store.outcomes.finish_runs(WORKER, [Outcome(UUID(job["id"]), token, **outcome)]) == 1
 
 
 async def test_a_job_without_a_time_is_ready_now(client: httpx.AsyncClient) -> None:
@@ -70,7 +70,7 @@ async def test_a_delay_counts_from_the_database_s_now(client: httpx.AsyncClient)
     assert instant(job["scheduled_at"]) - instant(job["created_at"]) == timedelta(seconds=90)
 
 
-async def test_no_delay_at_all_is_now(client: httpx.AsyncClient) -> None:
+async def test_a_delay_of_zero_is_now(client: httpx.AsyncClient) -> None:
     assert (await create(client, task="send_invoice", delay_seconds=0))["state"] == "ready"
 
 
@@ -91,7 +91,7 @@ async def test_a_schedule_time_in_the_past_is_now(client: httpx.AsyncClient) -> 
         assert (job["state"], job["scheduled_at"]) == ("ready", job["created_at"])
 
 
-async def test_other_names_of_fields_do_the_same(client: httpx.AsyncClient) -> None:
+async def test_aliases_of_fields_work(client: httpx.AsyncClient) -> None:
     job = await show(client, await create(client, job_type="send_invoice", max_retries=7))
     assert (job["task"], job["options"]) == ("send_invoice", {"retries": 7})
 
@@ -102,11 +102,11 @@ async def test_a_command_is_a_job_of_the_task_shell(client: httpx.AsyncClient) -
     assert (await create(client, task="shell", command="true"))["task"] == "shell"
 
 
-async def test_a_job_may_choose_another_queue_than_its_task_s(client: httpx.AsyncClient) -> None:
+async def test_a_job_can_override_the_queue_of_its_task(client: httpx.AsyncClient) -> None:
     assert (await create(client, task="send_invoice", queue="bulk"))["queue"] == "bulk"
 
 
-async def test_options_are_kept_where_they_were_given(client: httpx.AsyncClient) -> None:
+async def test_given_options_are_stored(client: httpx.AsyncClient) -> None:
     given = {"retries": 0, "timeout_seconds": 2.5, "backoff": {"kind": "fixed", "base_seconds": 1}}
     job = await show(client, await create(client, task="send_invoice", **given))
     assert job["options"] == given | {"backoff": {"kind": "fixed", "base_seconds": 1.0}}
@@ -119,7 +119,7 @@ async def test_a_payload_comes_back_as_it_was_sent(client: httpx.AsyncClient) ->
         assert job["payload"] == {"value": value}
 
 
-async def test_a_new_job_is_shown_with_all_that_is_known_of_it(client: httpx.AsyncClient) -> None:
+async def test_a_new_job_is_shown_with_all_its_fields(client: httpx.AsyncClient) -> None:
     created = await create(client, task="send_invoice")
     job = await show(client, created)
     assert {key: job[key] for key in created if key != "created"} == {
@@ -131,7 +131,7 @@ async def test_a_new_job_is_shown_with_all_that_is_known_of_it(client: httpx.Asy
     assert job["attempt"] == 0
 
 
-async def test_a_running_job_says_who_runs_it_and_since_when(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_running_job_shows_its_worker_and_start(client: httpx.AsyncClient, store: Store) -> None:
     job = await create(client, task="send_invoice")
     await claim(store)
     shown = await show(client, job)
@@ -159,28 +159,26 @@ async def test_a_job_that_failed_is_shown_with_its_error(client: httpx.AsyncClie
     )
 
 
-async def test_a_job_that_waits_for_its_next_attempt_says_why_the_last_one_failed(
-    client: httpx.AsyncClient, store: Store
-) -> None:
+async def test_a_job_that_waits_for_a_retry_shows_its_last_error(client: httpx.AsyncClient, store: Store) -> None:
     job = await create(client, task="send_invoice")
     token = await claim(store)
     outcome = Outcome(
         UUID(job["id"]), token, RunState.SCHEDULED, "error", 60.0, error='{"kind":"ValueError"}', output=b"out"
     )
-    assert await store.runs.retry_runs(WORKER, [outcome]) == 1
+    assert await store.outcomes.retry_runs(WORKER, [outcome]) == 1
     shown = await show(client, job)
     assert (shown["status"], shown["state"], shown["attempt"]) == ("retrying", "scheduled", 1)
     assert (shown["error"], shown["output"]) == ({"kind": "ValueError"}, "out")
 
 
-async def test_a_result_that_is_json_but_no_text_is_still_shown(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_json_result_that_is_not_text_is_shown(client: httpx.AsyncClient, store: Store) -> None:
     for result in ('"nul \\u0000"', '"lone \\ud800 surrogate"', "1e400"):
         job = await create(client, task="send_invoice")
         await end(store, job, state=RunState.SUCCEEDED, result=result)
         assert (await show(client, job))["result"] == json.loads(result)
 
 
-async def test_a_job_that_is_not_there_is_not_found(client: httpx.AsyncClient) -> None:
+async def test_an_unknown_job_is_not_found(client: httpx.AsyncClient) -> None:
     for job_id in (str(new_id()), str(UUID(int=1)), "nonsense", "%00", "%ED%A0%80", "1" * 5000, "..%2F..%2Fetc"):
         answer = await client.get(f"/v1/jobs/{job_id}")
         assert answer.status_code == 404
@@ -188,7 +186,7 @@ async def test_a_job_that_is_not_there_is_not_found(client: httpx.AsyncClient) -
         assert answer.json()["code"] == "not_found"
 
 
-async def test_jobs_that_are_submitted_at_once_are_stored_in_few_statements(
+async def test_concurrent_submissions_are_stored_in_few_statements(
     client: httpx.AsyncClient, seen: list[Event], sql: Any
 ) -> None:
     await create(client, task="send_invoice")
@@ -203,7 +201,7 @@ async def test_jobs_that_are_submitted_at_once_are_stored_in_few_statements(
     assert {row[0] for row in stored[1:]} == {UUID(job["id"]) for job in jobs}
 
 
-async def test_a_caller_that_leaves_does_not_disturb_the_others_of_its_batch(client: httpx.AsyncClient) -> None:
+async def test_a_disconnected_client_does_not_disturb_its_batch(client: httpx.AsyncClient) -> None:
     await create(client, task="send_invoice")
     calls = [asyncio.create_task(create(client, task="send_invoice")) for _ in range(20)]
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The lab's API where its exercises do not go: what is refused, what is listed, what is cancelled."""
+"""The API of the lab beyond its exercises: refusals, lists and cancels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def create(client: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
     return found
 
 
-async def test_a_job_is_the_task_simulate_with_the_lab_s_own_payload_beside(client: httpx.AsyncClient) -> None:
+async def test_a_job_runs_simulate_and_keeps_the_payload_of_the_lab(client: httpx.AsyncClient) -> None:
     made = await create(client, payload={"value": 42}, execution_time_ms=5, fail_rate=0.5, max_retries=1, priority=2)
     assert (made["job_type"], made["status"], made["attempt"], made["max_retries"]) == ("immediate", "pending", 0, 1)
     job = (await client.get(f"/v1/jobs/{made['id']}")).json()
@@ -41,7 +41,7 @@ async def test_a_job_is_the_task_simulate_with_the_lab_s_own_payload_beside(clie
     ],
     ids=[str(number) for number in range(11)],
 )
-async def test_what_makes_no_sense_is_refused_by_its_field(
+async def test_invalid_jobs_are_refused_with_their_field(
     client: httpx.AsyncClient, fields: dict[str, Any], field: str
 ) -> None:
     answer = await client.post("/jobs", json={"name": "a job"} | fields)
@@ -69,7 +69,7 @@ async def test_jobs_are_listed_recurring_ones_first_and_by_status(client: httpx.
     assert stats["jobs_by_status"] == {"pending": 2, "running": 0, "completed": 0, "failed": 0, "cancelled": 1}
 
 
-async def test_what_is_cancelled_stays_so(client: httpx.AsyncClient) -> None:
+async def test_a_cancelled_job_stays_cancelled(client: httpx.AsyncClient) -> None:
     made = await create(client)
     assert (await client.delete(f"/jobs/{made['id']}")).json()["status"] == "cancelled"
     again = await client.delete(f"/jobs/{made['id']}")
@@ -82,11 +82,11 @@ async def test_what_is_cancelled_stays_so(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     "reference", ["01a1e331-0000-7000-8000-000000000000", "nonsense", "%00"], ids=["unknown", "no id", "nul"]
 )
-async def test_what_is_not_there_is_not_found(client: httpx.AsyncClient, reference: str) -> None:
+async def test_unknown_jobs_are_not_found(client: httpx.AsyncClient, reference: str) -> None:
     for method in ("GET", "DELETE"):
         answer = await client.request(method, f"/jobs/{reference}")
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
-async def test_nobody_works_yet(client: httpx.AsyncClient) -> None:
+async def test_lists_are_empty_without_workers(client: httpx.AsyncClient) -> None:
     assert (await client.get("/workers")).json() == []

@@ -1,5 +1,4 @@
-"""`/metrics`: the names that were promised, of the right types, with values that come from what happened and outlive
-whoever counted."""
+"""`/metrics` has the documented names and types, and its values survive the processes that counted them."""
 
 from __future__ import annotations
 
@@ -40,12 +39,14 @@ from foliot.store.store import Store
 from tests.support.workers import ended, submit, worker_node
 
 LAB = {
-    "jobs_scheduled_total": "counter", "jobs_completed_total": "counter", "jobs_failed_total": "counter", "job_retries_total": "counter",
+    "jobs_scheduled_total": "counter", "jobs_completed_total": "counter", "jobs_failed_total": "counter",
+    "job_retries_total": "counter",
     "job_duration_seconds": "histogram", "job_queue_wait_seconds": "histogram", "jobs_pending_total": "gauge",
     "active_workers_total": "gauge",
 }  # fmt: skip
 SIX = (
-    "foliot_job_success_ratio", "foliot_execution_latency_seconds", "foliot_queue_depth", "foliot_worker_utilization_ratio",
+    "foliot_job_success_ratio", "foliot_execution_latency_seconds", "foliot_queue_depth",
+    "foliot_worker_utilization_ratio",
     "foliot_retry_ratio", "foliot_dead_letters",
 )  # fmt: skip
 
@@ -55,7 +56,7 @@ def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "FRESH_SECONDS", 0.0)
 
 
-# Names that others chose and that tests of theirs look for: gauges that are called as counters are.
+# Names that the lab prescribes: gauges with names of counters.
 NAMED_BY_OTHERS = {"jobs_pending_total", "active_workers_total"}
 BASE_UNITS = re.compile(r"_(milliseconds|microseconds|minutes|hours|days|percent|kilobytes|megabytes)(_|$)")
 RESERVED_ENDINGS = ("_count", "_sum", "_bucket", "_info", "_timestamp")
@@ -63,8 +64,7 @@ RESERVED_LABELS = {"quantile", "le"}
 
 
 def complaints(text: str) -> list[str]:
-    """What Prometheus' own rules have against a page; by promtool if there is one, else by the same rules written down
-    here."""
+    """The complaints of promtool about a page; without promtool, those of the same rules written here."""
     if (promtool := shutil.which("promtool")) is not None:
         ended = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
         found = [line for line in (ended.stdout + ended.stderr).splitlines() if line]
@@ -89,7 +89,7 @@ def own_complaints(family: Metric) -> Iterator[str]:
         yield f"{family.name} has a label of summaries or histograms"
 
 
-async def test_prometheus_has_nothing_against_our_names(client: httpx.AsyncClient, store: Store) -> None:
+async def test_metric_names_follow_the_prometheus_conventions(client: httpx.AsyncClient, store: Store) -> None:
     app = App()
 
     @app.task
@@ -107,7 +107,7 @@ async def test_prometheus_has_nothing_against_our_names(client: httpx.AsyncClien
     ] != []
 
 
-def test_the_exceptions_are_named_by_others() -> None:
+def test_exceptions_to_the_conventions_are_prescribed_by_the_lab() -> None:
     assert {name for name, kind in LAB.items() if kind == "gauge"} == NAMED_BY_OTHERS
 
 
@@ -123,7 +123,7 @@ async def page(client: httpx.AsyncClient) -> str:
 
 
 async def values(client: httpx.AsyncClient) -> dict[str, float]:
-    """By name, and by the values of the labels where there are some."""
+    """Values by metric name and label values."""
     return {key(sample): sample.value for sample in samples(await page(client))}
 
 
@@ -151,8 +151,10 @@ async def test_events_of_all_kinds_are_counted_and_added_up_over_processes(
     client: httpx.AsyncClient, store: Store, clock: Clock, events: EventBus, counting: Tallies
 ) -> None:
     for event in (
-        RunsSubmitted(3), TicksFired(2, 1), RunsFinished(4, 1, 1), RunsRetried(5, 2), RunsLost(2, 1), RunsCancelled(1), RunsExpired(6),
-        StaleWritesRefused(7), RunsClaimed(2, histogram_of([0.2, 400])), AttemptsEnded(3, histogram_of([0.004, 1.0, 9000.0])),
+        RunsSubmitted(3), TicksFired(2, 1), RunsFinished(4, 1, 1), RunsRetried(5, 2), RunsLost(2, 1), RunsCancelled(1),
+        RunsExpired(6),
+        StaleWritesRefused(7), RunsClaimed(2, histogram_of([0.2, 400])), AttemptsEnded(3, histogram_of([0.004, 1.0,
+            9000.0])),
     ):  # fmt: skip
         events.emit(event)
     await counting.flush()
@@ -181,7 +183,7 @@ async def test_events_of_all_kinds_are_counted_and_added_up_over_processes(
     assert (found["job_duration_seconds_bucket{3600.0}"], found["job_duration_seconds_bucket{+Inf}"]) == (2, 3)
 
 
-async def test_what_could_not_be_written_is_kept_unless_it_may_have_been_written(
+async def test_failed_writes_are_repeated_unless_they_may_have_succeeded(
     events: EventBus, counting: Tallies, client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for is_doubtful, count in ((False, 1), (True, 10)):
@@ -208,7 +210,7 @@ async def test_the_last_counts_are_written_when_a_process_stops(
     assert (await values(client))["jobs_scheduled_total"] == 2
 
 
-async def test_a_worker_that_works_is_seen(client: httpx.AsyncClient, store: Store, counting: Tallies) -> None:
+async def test_a_running_worker_is_counted(client: httpx.AsyncClient, store: Store, counting: Tallies) -> None:
     app = App()
 
     @app.task(retries=0)
@@ -237,7 +239,7 @@ async def test_a_worker_that_works_is_seen(client: httpx.AsyncClient, store: Sto
     assert 0 <= found["foliot_execution_latency_seconds{50}"] <= found["foliot_execution_latency_seconds{99}"] < 60
 
 
-async def test_what_waits_is_shown_by_type_and_by_queue(client: httpx.AsyncClient) -> None:
+async def test_waiting_runs_are_counted_by_type_and_queue(client: httpx.AsyncClient) -> None:
     for job in ({}, {"queue": "mail"}, {"queue": "mail"}, {"delay_seconds": 600}):
         assert (await client.post("/v1/jobs", json={"task": "simulate", **job})).status_code == 201
     assert (await client.post("/v1/jobs", json={"task": "simulate", "name": "often", "every": "1h"})).status_code == 201
@@ -248,35 +250,35 @@ async def test_what_waits_is_shown_by_type_and_by_queue(client: httpx.AsyncClien
     assert found["foliot_queue_lag_seconds{mail}"] >= 0
 
 
-async def test_queues_beyond_a_number_share_one_series(
+async def test_queues_beyond_the_limit_share_one_series(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "QUEUES_MAX", 2)
-    await store.runs.insert_runs(
+    await store.run_inserts.insert_runs(
         [NewRun(id=new_id(), task="t", queue=f"q{number}") for number in (1, 1, 1, 2, 2, 3, 4)]
     )
     depths = {name: value for name, value in (await values(client)).items() if name.startswith("foliot_queue_depth")}
     assert depths == {"foliot_queue_depth{q1}": 3, "foliot_queue_depth{q2}": 2, "foliot_queue_depth{(other)}": 2}
 
 
-async def test_the_database_is_asked_once_a_second_however_many_ask(
+async def test_the_database_is_queried_once_a_second_for_all_scrapes(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "FRESH_SECONDS", 3600.0)
     before = await page(client)
-    await store.runs.insert_runs([NewRun(id=new_id(), task="t", queue="unseen")])
+    await store.run_inserts.insert_runs([NewRun(id=new_id(), task="t", queue="unseen")])
     assert "unseen" not in await page(client)
     assert "foliot_queue_depth" in before
 
 
-async def test_openmetrics_is_spoken_to_those_who_ask_for_it(client: httpx.AsyncClient) -> None:
+async def test_openmetrics_is_served_on_request(client: httpx.AsyncClient) -> None:
     answer = await client.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0"})
     assert answer.headers["content-type"].startswith("application/openmetrics-text")
     assert answer.text.endswith("# EOF\n")
     assert (await client.get("/metrics")).headers["content-type"].startswith("text/plain")
 
 
-def test_a_spread_counts_each_duration_once_and_never_goes_below_nothing() -> None:
+def test_a_histogram_counts_each_duration_once_and_ignores_negative_ones() -> None:
     spread = histogram_of([-0.5, 0.0, BOUNDS[0], BOUNDS[0] * 1.01, 1e9])
     assert (spread.counts[0], spread.counts[1], spread.counts[-1], sum(spread.counts)) == (3, 1, 1, 5)
     assert spread.seconds > 0

@@ -29,7 +29,7 @@ def numbers(queue: dict[str, Any]) -> tuple[int, ...]:
 
 
 class TestWorkers:
-    async def test_those_that_live_are_listed_with_what_they_run(
+    async def test_live_workers_are_listed_with_their_runs(
         self, client: httpx.AsyncClient, store: Store, sql: Any
     ) -> None:
         alive, dead = new_id(), new_id()
@@ -46,7 +46,7 @@ class TestWorkers:
         assert (worker["tasks"], worker["labels"], worker["draining_at"]) == (["send_invoice"], {"zone": "north"}, None)
         assert abs(datetime.fromisoformat(worker["last_beat_at"]) - datetime.now(UTC)) < timedelta(minutes=1)
 
-    async def test_one_that_was_not_heard_of_for_half_its_lease_is_late(
+    async def test_a_worker_that_is_silent_for_half_its_lease_is_late(
         self, client: httpx.AsyncClient, store: Store, sql: Any
     ) -> None:
         await store.workers.register_worker(new_id(), "a", {"mail": 1}, [])
@@ -55,7 +55,7 @@ class TestWorkers:
         )
         assert [worker["health"] for worker in (await client.get("/v1/workers")).json()["items"]] == ["late"]
 
-    async def test_draining_is_noted_told_to_the_worker_and_safe_to_repeat(
+    async def test_a_drain_is_stored_sent_to_the_worker_and_idempotent(
         self, client: httpx.AsyncClient, store: Store, database_url: str
     ) -> None:
         worker_id, heard = new_id(), list[str]()
@@ -71,16 +71,16 @@ class TestWorkers:
         await listener.stop()
         again = await client.post(f"/v1/workers/{worker_id}/drain")
         assert again.json()["draining_at"] == first.json()["draining_at"]
-        # Its slots are no longer for anybody.
+        # Its slots no longer count.
         assert (await queues(client))["mail"]["slots"] == 0
 
     @pytest.mark.parametrize("reference", [str(new_id()), "x", "%00"], ids=["unknown", "no id", "NUL"])
-    async def test_a_worker_that_does_not_live_is_not_drained(self, client: httpx.AsyncClient, reference: str) -> None:
+    async def test_a_dead_worker_is_not_drained(self, client: httpx.AsyncClient, reference: str) -> None:
         assert (await client.post(f"/v1/workers/{reference}/drain")).status_code == 404
 
 
 class TestQueues:
-    async def test_what_waits_and_runs_in_each_and_who_works_on_it(
+    async def test_queues_are_listed_with_waiting_and_running_runs_and_workers(
         self, client: httpx.AsyncClient, store: Store, sql: Any
     ) -> None:
         await store.workers.register_worker(WORKER, "a", {"mail": 3}, [])
@@ -102,7 +102,7 @@ class TestQueues:
         assert numbers(found["unworked"]) == (1, 0, 0, 0)
         assert (found["unworked"]["slots"], found["idle"]["slots"]) == (0, 1)
         assert found["idle"]["oldest_ready_seconds"] is None
-        # A task declares it.
+        # A task declares this queue.
         assert numbers(found["default"]) == (0, 0, 0, 0)
 
     async def test_pauses_and_limits(self, client: httpx.AsyncClient, sql: Any) -> None:
@@ -131,7 +131,7 @@ class TestQueues:
             True,
         )
 
-    async def test_nothing_is_counted_without_end_and_that_is_said(
+    async def test_counts_are_capped_and_marked(
         self, client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(overview, "COUNT_MAX", 3)
@@ -149,7 +149,7 @@ class TestQueues:
         ("name", "arguments"),
         [("list_queues", (100, None)), ("count_runs", (100, new_id(), datetime.now(UTC), "default"))],
     )
-    async def test_no_table_of_runs_is_read_from_end_to_end(
+    async def test_counting_reads_no_table_of_runs_completely(
         self, store: Store, sql: Any, name: str, arguments: tuple[Any, ...]
     ) -> None:
         await sql.execute(

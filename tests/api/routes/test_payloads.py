@@ -1,5 +1,4 @@
-"""A payload that a built-in task can't use is refused when it comes in, whichever way it comes, and nothing is
-stored."""
+"""An invalid payload of a built-in task is refused at submission, however it is submitted, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ async def announced(client: httpx.AsyncClient, store: Store) -> None:
         ),
     ],
 )
-async def test_it_is_refused_with_the_name_of_the_field(
+async def test_an_invalid_payload_of_a_built_in_task_is_refused_with_its_field(
     client: httpx.AsyncClient, sql: Any, path: str, body: Any, field: str
 ) -> None:
     answer = await client.post(path, json=body)
@@ -66,7 +65,7 @@ async def test_it_is_refused_with_the_name_of_the_field(
     assert await sql.fetchval("select (select count(*) from foliot.runs) + (select count(*) from foliot.jobs)") == 0
 
 
-async def test_a_reference_to_a_result_is_left_to_the_execution(client: httpx.AsyncClient) -> None:
+async def test_a_reference_to_a_result_is_checked_at_execution(client: httpx.AsyncClient) -> None:
     steps = [
         {"key": "a", **FINE},
         {"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}, "after": ["a"]},
@@ -74,13 +73,13 @@ async def test_a_reference_to_a_result_is_left_to_the_execution(client: httpx.As
     assert (await client.post("/v1/workflows", json={"steps": steps})).status_code == 201
     steps[1]["payload"] = {"command": {"$result": "a"}, "sandbox": True}
     assert (await client.post("/v1/workflows", json={"steps": steps})).json()["field"] == "steps[1].payload.sandbox"
-    # A step that comes after nothing has no result to point at: there it is no reference, but a command of the wrong
+    # A step without upstream steps has no result to refer to, so this is not a reference but a command of the wrong
     # type.
     alone = [{"key": "b", "task": "shell", "payload": {"command": {"$result": "a"}}}]
     assert (await client.post("/v1/workflows", json={"steps": alone})).json()["field"] == "steps[0].payload.command"
 
 
-async def test_a_change_a_rerun_and_a_replay_are_looked_into_as_well(client: httpx.AsyncClient, store: Store) -> None:
+async def test_changes_reruns_and_replays_are_checked(client: httpx.AsyncClient, store: Store) -> None:
     assert (await client.post("/v1/jobs", json=FINE | {"name": "nightly", "every": "1h"})).status_code == 201
     answer = await client.patch("/v1/jobs/nightly", json={"payload": BAD})
     assert (answer.status_code, answer.json().get("field")) == (422, "payload.sandbox")
@@ -91,7 +90,7 @@ async def test_a_change_a_rerun_and_a_replay_are_looked_into_as_well(client: htt
         assert (answer.status_code, answer.json().get("field")) == (422, "payload.sandbox"), path
 
 
-async def test_jobs_that_go_straight_to_the_database_are_looked_into_as_well(store: Store) -> None:
+async def test_jobs_straight_to_the_database_are_checked(store: Store) -> None:
     submission = DirectSubmission(store=store, namespace="default")
     with pytest.raises(Invalid, match=r"payload\.sandbox"):
         await submission.accept(read_job(JOB))

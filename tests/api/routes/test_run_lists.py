@@ -1,4 +1,4 @@
-"""Runs listed over HTTP: live and finished side by side, filtered, page by page, and at a cost that does not grow."""
+"""Lists of runs over HTTP: live and finished runs together, filtered, page by page, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ import pytest
 
 from foliot.api import run_filters
 from foliot.model.ids import first_id_of, new_id, tick_run_id
+from foliot.model.namespace import Namespace
 from foliot.model.outcome import Outcome
 from foliot.model.states import RunState
+from foliot.store.run_lists import RunFilter
 from foliot.store.store import Store
 from tests.support.jobs import make_job
 from tests.support.plans import rows_read
 from tests.support.run_lists import listed_ids
 from tests.support.runs import WORKER, claim, finish, insert
 
+EVERYTHING = RunFilter(namespace=Namespace()).encoded(None)
+
 
 async def mixture(store: Store) -> dict[str, str]:
-    """One run of each kind, in the order in which they were made."""
+    """One run of each kind, in the order of their creation."""
     made = {
         "succeeded": await finish(store),
         "failed": await finish(store, RunState.FAILED, error="Disk FULL at 7%"),
@@ -70,36 +74,37 @@ async def test_filters(client: httpx.AsyncClient, store: Store, query: dict[str,
         assert await listed_ids(client, limit=limit, **query) == [made[name] for name in wanted]
 
 
-async def test_a_run_between_attempts_is_found_as_retrying_and_not_as_pending(
+async def test_a_run_between_attempts_is_listed_as_retrying_and_not_as_pending(
     client: httpx.AsyncClient, store: Store
 ) -> None:
     run_id = await insert(store)
     (claimed,) = await claim(store)
-    await store.runs.retry_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error", delay_seconds=60)])
+    await store.outcomes.retry_runs(
+        WORKER, [Outcome(run_id, claimed.token, RunState.SCHEDULED, "error", delay_seconds=60)]
+    )
     assert await listed_ids(client, state="retrying") == await listed_ids(client, state="scheduled") == [str(run_id)]
     assert await listed_ids(client, state="pending") == []
 
 
-async def test_what_was_made_before_a_page_and_ends_meanwhile_is_listed_once(
-    client: httpx.AsyncClient, store: Store
-) -> None:
+async def test_a_run_that_ends_between_pages_is_listed_once(client: httpx.AsyncClient, store: Store) -> None:
     made = [await insert(store) for _ in range(4)]
     first = (await client.get("/v1/runs", params={"limit": 2})).json()
     claims = await claim(store, count=4)
-    await store.runs.finish_runs(WORKER, [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in claims])
+    await store.outcomes.finish_runs(WORKER, [Outcome(one.run_id, one.token, RunState.SUCCEEDED) for one in claims])
     await insert(store)
     rest = await listed_ids(client, after=first["next"])
     assert [item["id"] for item in first["items"]] + rest == [str(run_id) for run_id in made[::-1]]
 
 
-async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have_to_be_asked_for(
+async def test_since_and_until_bound_the_list_and_old_runs_need_since(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     old, now = first_id_of(datetime.now(UTC) - timedelta(days=10)), datetime.now(UTC)
     waiting = first_id_of(now - timedelta(days=12))
     young = await finish(store)
     await sql.execute(
-        "insert into foliot.history select (jsonb_populate_record(h, jsonb_build_object('id', $1::uuid))).* from foliot.history h",
+        "insert into foliot.history select (jsonb_populate_record(h, jsonb_build_object('id', $1::uuid))).* from "
+        "foliot.history h",
         old,
     )
     await insert(store)
@@ -112,7 +117,7 @@ async def test_since_and_until_bound_the_list_and_finished_runs_of_long_ago_have
     assert timedelta(0) <= since - (now - timedelta(hours=2)) < timedelta(minutes=1)
 
 
-async def test_a_rare_run_is_found_by_going_on_from_pages_that_are_empty(
+async def test_a_rare_run_is_found_after_empty_pages(
     client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_filters, "SCAN_MAX", 5)
@@ -130,9 +135,9 @@ async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.A
     ticks = {
         tick_run_id(job.id, int((start + timedelta(hours=n)).timestamp())): start + timedelta(hours=n) for n in range(5)
     }
-    await store.jobs.insert_backfill(job.id, ticks, RunState.READY)
+    await store.backfill.insert_backfill(job.id, ticks, RunState.READY)
     for claimed in await claim(store, queue="default", count=2):
-        await store.runs.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
+        await store.outcomes.finish_runs(WORKER, [Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)])
     await insert(store)
     wanted = [str(run_id) for run_id in ticks][::-1]
     for reference in ("nightly", str(job.id)):
@@ -146,7 +151,7 @@ async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.A
     assert (await client.get("/v1/jobs/nightly/runs")).status_code == 404
 
 
-async def test_a_one_off_job_has_its_one_run(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_one_off_job_has_a_single_run(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await finish(store)
     await finish(store)
     assert await listed_ids(client, f"/v1/jobs/{run_id}/runs") == [str(run_id)]
@@ -176,20 +181,18 @@ async def test_a_one_off_job_has_its_one_run(client: httpx.AsyncClient, store: S
         ({"limit": "many"}, "limit"),
     ],
 )
-async def test_a_list_that_makes_no_sense_is_refused(
-    client: httpx.AsyncClient, query: dict[str, str], field: str
-) -> None:
+async def test_an_invalid_list_request_is_refused(client: httpx.AsyncClient, query: dict[str, str], field: str) -> None:
     answer = await client.get("/v1/runs", params=query)
     assert (answer.status_code, answer.json().get("field")) == (422, field), answer.text
     assert answer.json()["detail"].startswith(f"{field}: ")
 
 
-async def test_attempts_earlier_ones_and_the_last(client: httpx.AsyncClient, store: Store) -> None:
+async def test_attempts_are_listed_including_the_last(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await insert(store)
     assert (await client.get(f"/v1/runs/{run_id}/attempts")).json() == {"items": []}
     (first,) = await claim(store)
     error = '{"kind":"ValueError","message":"no"}'
-    await store.runs.retry_runs(
+    await store.outcomes.retry_runs(
         WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "timeout", error=error, output=b"12345")]
     )
     await store.runs.move_runs([run_id], RunState.READY)
@@ -203,7 +206,7 @@ async def test_attempts_earlier_ones_and_the_last(client: httpx.AsyncClient, sto
     assert running[0]["worker_id"] == str(WORKER)
     assert running[0]["duration_seconds"] > 0
     assert running[1]["duration_seconds"] is None
-    await store.runs.finish_runs(WORKER, [Outcome(run_id, second.token, RunState.SUCCEEDED, output=b"")])
+    await store.outcomes.finish_runs(WORKER, [Outcome(run_id, second.token, RunState.SUCCEEDED, output=b"")])
     ended = (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]
     assert [(one["attempt"], one["outcome"], one["output_bytes"]) for one in ended] == [
         (1, "timeout", 5),
@@ -211,27 +214,29 @@ async def test_attempts_earlier_ones_and_the_last(client: httpx.AsyncClient, sto
     ]
 
 
-async def test_a_run_that_is_cancelled_between_attempts_has_no_attempt_beside_those(
-    client: httpx.AsyncClient, store: Store
-) -> None:
+async def test_a_run_cancelled_between_attempts_has_no_further_attempt(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await insert(store)
     (first,) = await claim(store)
-    await store.runs.retry_runs(WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)])
+    await store.outcomes.retry_runs(
+        WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)]
+    )
     await client.post(f"/v1/runs/{run_id}/cancel")
     assert [one["outcome"] for one in (await client.get(f"/v1/runs/{run_id}/attempts")).json()["items"]] == ["error"]
     for path in (f"/v1/runs/{new_id()}/attempts", "/v1/runs/x/attempts"):
         assert (await client.get(path)).status_code == 404
 
 
-class TestWhatAPageCosts:
+class TestPageCost:
     @pytest.fixture
     async def many(self, sql: Any) -> None:
         await sql.execute(
             """
             insert into foliot.history (
-                id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id, options
+                id, created_at, due_at, finished_at, token, attempt, lost, priority, state, queue, task, worker_id,
+                    options
             )
-            select ('01990000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now(), now(), now() + n % 5 * interval '1 day', 1, 1,
+            select ('01990000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now(), now(),
+                now() + n % 5 * interval '1 day', 1, 1,
                 0, 0,
                 case when n % 1000 = 0 then 'failed' else 'succeeded' end, 'q', 't', gen_random_uuid(),
                 case when n % 100 = 0 then '{"tags": ["a"]}'::jsonb end
@@ -241,7 +246,8 @@ class TestWhatAPageCosts:
         await sql.execute(
             """
             insert into foliot.runs (id, created_at, due_at, rank, state, queue, task, worker_id)
-            select gen_random_uuid(), now(), now(), n, case when n % 1000 = 0 then 'running' else 'scheduled' end, 'q', 't',
+            select gen_random_uuid(), now(), now(), n, case when n % 1000 = 0 then 'running' else 'scheduled' end, 'q',
+                't',
                 case when n % 1000 = 0 then gen_random_uuid() end
             from generate_series(1, 20000) n
             """
@@ -250,66 +256,51 @@ class TestWhatAPageCosts:
 
     @pytest.mark.usefixtures("many")
     @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "running", "tagged"])
-    async def test_it_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
+    async def test_a_list_of_runs_reads_a_page_and_not_the_tables(self, sql: Any, where: str) -> None:
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = (
-            where,
-            UUID(int=(1 << 128) - 1),
-            first,
-            first,
-            51,
-            since,
-            None,
-            None,
-            None,
-            None,
-            51,
-            None,
-            None,
-            "default",
-        )
-        assert 20 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
+        last = UUID(int=(1 << 128) - 1)
+        latest = (where, last, first, first, 51, since, None, False, EVERYTHING, None, 1.0, 51)
+        assert 20 <= await rows_read(sql, "run_lists", "list_runs", *latest) < 1000
+        oldest = (where, first, first, first, last, 51, since, None, False, EVERYTHING, None, 1.0, 51)
+        assert 20 <= await rows_read(sql, "run_lists", "list_oldest_runs", *oldest) < 1000
+        counted = (where, last, first, first, 51, since, None, False, EVERYTHING, None, since, since, 20)
+        assert 20 <= await rows_read(sql, "run_lists", "count_wanted_runs", *counted) < 1000
 
     @pytest.mark.usefixtures("many")
-    async def test_so_do_the_children_of_a_parent(self, sql: Any) -> None:
+    @pytest.mark.parametrize("where", ["all", "live", "history", "failed", "tagged", "job"])
+    async def test_a_histogram_reads_a_part_of_each_bucket(self, sql: Any, where: str) -> None:
+        bounds = [UUID(int=0x01990000_0000_7000_8000_000000000000 + 0x1000 * number) for number in range(6)]
+        times = [datetime(2026, 1, 1, tzinfo=UTC)] * 5
+        asked = (where, bounds[:-1], bounds[1:], times, times, times, 20, False, EVERYTHING, UUID(int=7))
+        assert await rows_read(sql, "run_lists", "count_runs_by_time", *asked) < 1000
+
+    @pytest.mark.usefixtures("many")
+    async def test_a_list_of_children_reads_a_page(self, sql: Any) -> None:
         await sql.execute(
             "update foliot.history set parent_id = $1, step = id::text where right(id::text, 2) = '07'", UUID(int=7)
         )
         await sql.execute("vacuum analyze foliot.history")
         first, since = UUID(int=0), datetime.now(UTC) - timedelta(days=1)
-        arguments = (
-            "children",
-            UUID(int=(1 << 128) - 1),
-            first,
-            first,
-            51,
-            since,
-            None,
-            None,
-            None,
-            None,
-            51,
-            UUID(int=7),
-            None,
-            "default",
-        )
+        last = UUID(int=(1 << 128) - 1)
+        arguments = ("children", last, first, first, 51, since, UUID(int=7), False, EVERYTHING, None, 1.0, 51)
         assert 51 <= await rows_read(sql, "run_lists", "list_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
-    async def test_so_do_the_runs_of_a_job(self, sql: Any) -> None:
+    async def test_a_list_of_the_runs_of_a_job_reads_a_page(self, sql: Any) -> None:
         await sql.execute(
-            "update foliot.history set job_id = $1, tick_at = created_at + ('x' || right(id::text, 8))::bit(32)::int * interval '1 s'",
+            "update foliot.history set job_id = $1, tick_at = created_at + ('x' || right(id::text, 8))::bit(32)::int "
+            "* interval '1 s'",
             UUID(int=7),
         )
         await sql.execute("vacuum analyze foliot.history")
         since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-        arguments = (UUID(int=7), until, UUID(int=0), 51, since, None, None, None, None, 51, None, "default")
+        arguments = (UUID(int=7), until, UUID(int=0), 51, since, False, EVERYTHING, None, 1.0, 51)
         assert 51 <= await rows_read(sql, "run_lists", "list_job_runs", *arguments) < 1000
 
     @pytest.mark.usefixtures("many")
-    async def test_so_do_dead_letters(self, sql: Any) -> None:
+    async def test_a_list_of_dead_letters_reads_a_page(self, sql: Any) -> None:
         since, until = datetime.now(UTC) - timedelta(days=1), datetime.now(UTC) + timedelta(days=9)
-        listed = (since, until, UUID(int=0), 11, None, None, None, False, 11, "default")
+        listed = (since, until, UUID(int=0), 11, None, None, None, False, False, 11, "default")
         assert 11 <= await rows_read(sql, "dead_letters", "list_dead_letters", *listed) < 100
-        grouped = (since, until, 10, None, None, False, 10, "default")
+        grouped = (since, until, 10, None, None, None, False, False, 10, "default", 5, None)
         assert 10 <= await rows_read(sql, "dead_letters", "group_dead_letters", *grouped) < 100

@@ -104,11 +104,12 @@ async def test_the_sql_function_takes_tags_metadata_and_notify(client: httpx.Asy
 @pytest.mark.parametrize(
     "field",
     [
-        '"tags": "red"', '"tags": ["a b"]', '"tags": ["a,b"]', '"tags": [1]', '"tags": [""]', '"metadata": []', '"notify": "x"',
+        '"tags": "red"', '"tags": ["a b"]', '"tags": ["a,b"]', '"tags": [1]', '"tags": [""]', '"metadata": '
+        '[]', '"notify": "x"',
         '"notify": {"url": "ftp://x"}', '"notify": {}', '"notify": {"url": "https://x", "on": "failed"}',
     ],
 )  # fmt: skip
-async def test_the_sql_function_refuses_what_makes_no_sense(client: httpx.AsyncClient, sql: Any, field: str) -> None:
+async def test_the_sql_function_refuses_invalid_tags(client: httpx.AsyncClient, sql: Any, field: str) -> None:
     with pytest.raises(Exception, match=f"{field.split(chr(34))[1]}: "):
         await sql.fetchval("select foliot.submit($1::text::jsonb)", f'{{"task": "simulate", {field}}}')
 
@@ -134,6 +135,6 @@ async def test_the_sql_function_refuses_what_makes_no_sense(client: httpx.AsyncC
     ],
     ids=range(15),
 )
-async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, fields: dict[str, Any], field: str) -> None:
+async def test_invalid_tags_are_refused(client: httpx.AsyncClient, fields: dict[str, Any], field: str) -> None:
     answer = await client.post("/v1/jobs", json={"task": "simulate", **fields})
     assert (answer.status_code, answer.json()["field"]) == (422, field), answer.text

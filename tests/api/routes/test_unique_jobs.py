@@ -19,7 +19,7 @@ from tests.support.job_requests import ONCE, TASKS, WORKER, count_runs, finish_r
 from tests.support.runs import claim_runs
 
 
-async def test_the_live_one_is_returned_until_it_has_ended(client: httpx.AsyncClient, store: Store) -> None:
+async def test_the_live_run_is_returned_until_it_has_ended(client: httpx.AsyncClient, store: Store) -> None:
     fields = {**ONCE, "unique": {"key": "report"}}
     first = await post_job(client, **fields)
     assert (first.status_code, first.json()["created"]) == (201, True)
@@ -38,7 +38,7 @@ async def test_the_live_one_is_returned_until_it_has_ended(client: httpx.AsyncCl
     assert third.json()["id"] != first.json()["id"]
 
 
-async def test_another_one_is_refused_with_the_name_of_the_first(client: httpx.AsyncClient) -> None:
+async def test_a_second_job_is_refused_with_the_id_of_the_first(client: httpx.AsyncClient) -> None:
     fields = {**ONCE, "unique": {"key": "report", "on_conflict": "reject"}}
     first = await post_job(client, **fields)
     assert first.status_code == 201
@@ -47,7 +47,7 @@ async def test_another_one_is_refused_with_the_name_of_the_first(client: httpx.A
     assert first.json()["id"] in refused.json()["detail"]
 
 
-async def test_what_has_not_started_is_replaced_and_keeps_its_id(
+async def test_a_run_that_has_not_started_is_replaced_and_keeps_its_id(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     unique = {"key": "report", "on_conflict": "replace"}
@@ -65,8 +65,8 @@ async def test_what_has_not_started_is_replaced_and_keeps_its_id(
     started = (await post_job(client, task="simulate", payload={"n": 4}, unique=unique)).json()
     assert (started["id"], started["status"], started["created"]) == (first["id"], "running", False)
     assert await sql.fetchval("select payload from foliot.runs") == '{"n": 3}'
-    # A retry has started before.
-    await store.runs.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 60)])
+    # A run that waits for a retry has already started.
+    await store.outcomes.retry_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SCHEDULED, "error", 60)])
     await post_job(client, task="simulate", payload={"n": 5}, unique=unique)
     assert await sql.fetchval("select payload from foliot.runs") == '{"n": 3}'
     assert await count_runs(sql) == 1
@@ -78,7 +78,8 @@ async def test_a_replaced_run_has_the_state_that_its_new_definition_calls_for(
     unique = {"key": "report", "on_conflict": "replace"}
     limited = {"concurrency": {"key": "k", "limit": 1}}
     for fields, state, held_by in (
-        (limited, "held", "limit"), ({}, "ready", None), (limited, "held", "limit"), ({"delay_seconds": 60}, "scheduled", None),
+        (limited, "held", "limit"), ({}, "ready", None), (limited, "held", "limit"), ({"delay_seconds": 60},
+            "scheduled", None),
         (limited | {"delay_seconds": 60}, "scheduled", None),
         ({"rate": {"key": "k", "limit": 1, "period_seconds": 1}}, "held", "limit"),
     ):  # fmt: skip
@@ -87,7 +88,7 @@ async def test_a_replaced_run_has_the_state_that_its_new_definition_calls_for(
 
 
 async def test_a_replaced_run_waits_for_its_own_signal(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
-    """Nobody has approved of what it is now, whatever was approved before."""
+    """Earlier approvals do not count for the new definition."""
     unique = {"key": "report", "on_conflict": "replace"}
     made = (await post_job(client, **ONCE, unique=unique, signal={})).json()
     for is_signalled in (False, True):
@@ -103,7 +104,7 @@ async def test_a_replaced_run_waits_for_its_own_signal(client: httpx.AsyncClient
             None,
         )
         assert await claim_runs(store, WORKER, {"default": 1}, TASKS) == []
-    assert await store.workflows.time_out_signals(10) == []
+    assert await store.signals.time_out_signals(10) == []
 
 
 async def test_the_key_and_the_expiry_are_shown_while_they_hold(client: httpx.AsyncClient, store: Store) -> None:
@@ -118,7 +119,7 @@ async def test_the_key_and_the_expiry_are_shown_while_they_hold(client: httpx.As
 
 
 @pytest.mark.parametrize("on_conflict", ["return_existing", "replace", "reject"])
-async def test_of_many_at_once_one_is_made(client: httpx.AsyncClient, sql: Any, on_conflict: str) -> None:
+async def test_one_of_many_concurrent_jobs_is_created(client: httpx.AsyncClient, sql: Any, on_conflict: str) -> None:
     fields = {**ONCE, "unique": {"key": "report", "on_conflict": on_conflict}}
     answers = await asyncio.gather(*(post_job(client, **fields) for _ in range(40)))
     assert Counter(answer.status_code for answer in answers) == {
@@ -128,9 +129,7 @@ async def test_of_many_at_once_one_is_made(client: httpx.AsyncClient, sql: Any, 
     assert await count_runs(sql) == 1
 
 
-async def test_there_is_never_more_than_one_while_they_come_run_and_go(
-    client: httpx.AsyncClient, store: Store, sql: Any
-) -> None:
+async def test_at_most_one_run_is_live_under_load(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     made: list[str] = []
     is_over = asyncio.Event()
 
@@ -159,7 +158,7 @@ async def test_there_is_never_more_than_one_while_they_come_run_and_go(
     assert len(made) == len(set(made)) == ended + await count_runs(sql)
 
 
-async def test_what_is_replaced_while_its_limit_admits_it_waits_for_its_signal(
+async def test_a_run_replaced_while_its_limit_admits_it_waits_for_its_signal(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     unique = {"key": "report", "on_conflict": "replace"}
@@ -168,7 +167,7 @@ async def test_what_is_replaced_while_its_limit_admits_it_waits_for_its_signal(
         UUID(made["id"]), "simulate", "default", options='{"signal": {}}', unique_key="report", on_conflict="replace"
     )
     async with store.database.transaction() as session:
-        assert await store.submissions.replace_run(Transaction(session, is_repetition=False), new)
-        assert (await store.gates.admit_runs()).queues == [], "nobody waits for a transaction that is left open"
-    assert (await store.gates.admit_runs()).queues == []
+        assert await store.unique_runs.replace_run(Transaction(session, is_repetition=False), new)
+        assert (await store.limits.admit_runs()).queues == [], "nobody waits for a transaction that is left open"
+    assert (await store.limits.admit_runs()).queues == []
     assert tuple(await sql.fetchrow("select state, held_by from foliot.runs")) == ("held", "signal")

@@ -1,5 +1,4 @@
-"""Workflows over HTTP as they are listed and shown: those that run, those that ended, those to come; and what runs they
-are made of."""
+"""Lists of workflows over HTTP: running, ended and future ones, and the runs that they consist of."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ async def test_workflows_are_listed_latest_first_by_state_and_name_without_those
         return bool((await got(client, f"/v1/workflows/{nested['id']}"))["steps"][0]["children"])
 
     await until(inner_runs)
-    # A page that looks at one parent at a time goes on past those that are not wanted.
+    # A page that reads one parent at a time skips those that do not match.
     monkeypatch.setattr(workflows, "SCAN_MAX", 1)
     for limit in (1, 2, 50):
         assert [item["id"] for item in await listed(client, limit=limit)] == [nested["id"], bad["id"], good["id"]]
@@ -104,13 +103,13 @@ async def test_workflows_are_listed_latest_first_by_state_and_name_without_those
     }
 
 
-async def test_a_state_that_no_workflow_has_is_refused(client: httpx.AsyncClient) -> None:
+async def test_an_impossible_state_is_refused(client: httpx.AsyncClient) -> None:
     answer = await client.get("/v1/workflows", params={"state": "compleated"})
     assert answer.status_code == 422
     assert "did you mean 'completed'" in answer.json()["detail"]
 
 
-async def test_a_workflow_to_come_is_shown_with_its_steps_and_can_be_cancelled(
+async def test_a_future_workflow_is_shown_with_its_steps_and_can_be_cancelled(
     client: httpx.AsyncClient, store: Store
 ) -> None:
     await store.workers.announce_tasks({"workflow": "default", "wait": "default"})
@@ -160,7 +159,7 @@ async def test_the_items_of_a_map_are_listed_by_their_parent(
     assert [item["step"] for item in await listed(client, "/v1/runs", parent=made["id"])] == ["numbers"]
 
 
-async def test_a_parent_that_is_none_is_refused(client: httpx.AsyncClient) -> None:
+async def test_an_invalid_parent_is_refused(client: httpx.AsyncClient) -> None:
     for parent in ("x", "00000000-0000-7000-8000-000000000000"):
         answer = await client.get("/v1/runs", params={"parent": parent})
         assert (answer.status_code, answer.json()["field"]) == (422, "parent")
@@ -168,9 +167,7 @@ async def test_a_parent_that_is_none_is_refused(client: httpx.AsyncClient) -> No
     assert both.status_code == 422
 
 
-async def test_a_run_says_what_it_is_a_part_of_and_how_far_its_own_parts_are(
-    client: httpx.AsyncClient, worker: None
-) -> None:
+async def test_a_run_shows_its_parent_and_the_progress_of_its_children(client: httpx.AsyncClient, worker: None) -> None:
     made = await create(
         client,
         {"key": "a", "task": "double", "payload": {"item": 1}},
@@ -197,7 +194,7 @@ async def test_a_run_says_what_it_is_a_part_of_and_how_far_its_own_parts_are(
     assert (await got(client, f"/v1/runs/{made['id']}"))["progress"] is None
 
 
-async def test_bad_bodies_and_wrong_moments_are_refused(client: httpx.AsyncClient, worker: None) -> None:
+async def test_invalid_bodies_and_redrives_are_refused(client: httpx.AsyncClient, worker: None) -> None:
     item = await create(client, WAITS)
     for path, body, status in [
         ("cancel", b"{", 400),
@@ -209,3 +206,11 @@ async def test_bad_bodies_and_wrong_moments_are_refused(client: httpx.AsyncClien
         headers = {} if status == 415 else {"Content-Type": "application/json"}
         answered = await client.post(f"/v1/workflows/{item['id']}/{path}", content=body, headers=headers)
         assert answered.status_code == status, answered.text
+
+
+async def test_an_unknown_state_is_refused_with_the_possible_ones(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = await client.get("/v1/workflows", params={"state": "done"})
+    assert (answer.status_code, answer.json()["field"]) == (422, "state")
+    assert answer.json()["detail"].endswith("there are running, completed, failed, cancelled")

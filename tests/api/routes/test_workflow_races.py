@@ -1,7 +1,7 @@
-"""Everything at once: steps that end, are cancelled, expire and are signalled, workflows that are cancelled and run
-again.
+"""Concurrency in workflows: steps end, are cancelled, expire and are signalled while workflows are cancelled and
+redriven.
 
-Nothing is stuck, nothing is doubled, what has ended stays as it is, and nobody waits in a circle.
+Nothing gets stuck or duplicated, ended runs do not change, and there are no deadlocks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ SEED = int(os.environ.get("RACE_SEED", "0")) or random.SystemRandom().randrange(
 MEDDLERS = 4
 WORKER = new_id()
 LATEST = """
-select distinct on (step) step, state, reason, error ->> 'message' as message, started_at, finished_at from foliot.history
+select distinct on (step) step, state, reason, error ->> 'message' as message, started_at, finished_at
+    from foliot.history
 where parent_id = $1 order by step, created_at desc, id desc
 """
 
@@ -40,7 +41,7 @@ async def deadlocks(sql: Any) -> int:
 
 
 class Meddler:
-    """Does to workflows whatever may be done to them, at random."""
+    """Performs random allowed operations on workflows."""
 
     def __init__(
         self, client: httpx.AsyncClient, store: Store, sql: Any, ids: list[UUID], chance: random.Random
@@ -69,17 +70,18 @@ class Meddler:
             )
             if rows and what == "expire":
                 await self._sql(
-                    "update foliot.runs set expires_at = now() - interval '1 second' where id = $1 and started_at is null",
+                    "update foliot.runs set expires_at = now() - interval '1 second' where id = $1 and started_at is "
+                    "null",
                     rows[0][0],
                 )
-                await self._store.runs.expire_runs(100)
+                await self._store.expiry.expire_runs(100)
             elif rows:
                 answer = await self._client.post(f"/v1/runs/{rows[0][0]}/{'signal' if what == 'signal' else 'cancel'}")
                 assert answer.status_code in (200, 404, 409), answer.text
 
 
 @pytest.mark.timeout(180 + WORKFLOWS)
-async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(
+async def test_concurrent_interventions_leave_nothing_stuck_or_duplicated(
     store: Store, sql: Any, client: httpx.AsyncClient, app: Any
 ) -> None:
     print(f"RACE_SEED={SEED}")  # noqa: T201
@@ -114,7 +116,7 @@ async def test_meddling_leaves_nothing_stuck_and_nothing_doubled(
     wrong = []
     for workflow_id, one in zip(ids, drawn, strict=True):
         seen = {row["step"]: Seen(*list(row)[1:]) for row in await sql.fetch(LATEST, workflow_id)}
-        latest = await store.workflows.get_parent(workflow_id)
+        latest = await store.workflow_lists.get_parent(workflow_id)
         assert latest is not None
         if after[latest.run_id] != sum_up(end.state for end in seen.values()):
             wrong.append(f"{workflow_id} is {after[latest.run_id]} with {[end.state for end in seen.values()]}")
@@ -132,21 +134,21 @@ async def looked_at_end(sql: Any) -> bool:
 
 
 @pytest.mark.parametrize("rule", ["all_success", "all_done", "one_success"])
-async def test_two_that_end_at_the_same_time_let_the_join_go_once(store: Store, sql: Any, rule: str) -> None:
-    """The fan-in that strands dependents when each of two transactions does not see the other."""
+async def test_two_simultaneous_ends_release_the_join_once(store: Store, sql: Any, rule: str) -> None:
+    """Dependents are stranded here if neither of two transactions sees the other."""
     steps = [{"key": key, "task": "step", "queue": "default"} for key in ("a", "b")]
     join = {"key": "join", "task": "step", "queue": "default", "after": ["a", "b"], "rule": rule}
     ids = [await insert(store, {"steps": [*steps, join]}) for _ in range(20)]
     claims = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert len(claims) == 40
     ends = [
-        store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) for claim in claims
+        store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]) for claim in claims
     ]
     assert await asyncio.gather(*ends) == [1] * 40
     joins = await claim_runs(store, WORKER, {"default": 100}, ["step"])
     assert len(joins) == len(ids)
     assert (
-        await store.runs.finish_runs(
+        await store.outcomes.finish_runs(
             WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in joins]
         )
         == 20

@@ -1,4 +1,5 @@
-"""Workflows that fail, are cancelled, and are run again: what runs, what is kept, and that teardown always comes."""
+"""Workflows that fail, are cancelled, and are redriven: which steps run, which results are kept, and that teardown
+always runs."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ async def bench(store: Store, client: httpx.AsyncClient) -> AsyncIterator[Workfl
         yield bench
 
 
-async def test_a_redrive_runs_what_failed_and_what_follows_and_keeps_the_rest(bench: WorkflowBench) -> None:
+async def test_a_redrive_runs_failed_steps_and_their_dependents_and_keeps_the_rest(bench: WorkflowBench) -> None:
     bench.failing = {"b"}
     workflow_id = await bench.create(act("a"), act("b", "a"), act("c", "b"), act("d", "a"))
     shown = await bench.ended(workflow_id)
@@ -51,7 +52,7 @@ async def test_a_redrive_runs_what_failed_and_what_follows_and_keeps_the_rest(be
     assert (answer.status_code, "nothing to run again" in answer.text) == (409, True)
 
 
-async def test_of_redrives_at_once_one_wins(bench: WorkflowBench) -> None:
+async def test_one_of_several_concurrent_redrives_wins(bench: WorkflowBench) -> None:
     bench.failing = {"a"}
     workflow_id = await bench.create(act("a"), act("b", "a"))
     await bench.ended(workflow_id)
@@ -65,7 +66,7 @@ async def test_of_redrives_at_once_one_wins(bench: WorkflowBench) -> None:
     assert bench.ran == {"a": 2, "b": 1}
 
 
-async def test_of_a_map_only_the_failed_items_run_again(bench: WorkflowBench) -> None:
+async def test_only_the_failed_items_of_a_map_run_again(bench: WorkflowBench) -> None:
     bench.failing = {"m2", "m5"}
     workflow_id = await bench.create(act("m", map={"range": {"stop": 8}, "max_concurrency": 3}), act("join", "m"))
     shown = await bench.ended(workflow_id)
@@ -80,7 +81,7 @@ async def test_of_a_map_only_the_failed_items_run_again(bench: WorkflowBench) ->
     assert bench.saw["join"]["upstream"]["m"]["results"] == [f"m{number}" for number in range(8)]
 
 
-async def test_a_map_that_stopped_at_its_first_failure_makes_the_items_it_never_made(bench: WorkflowBench) -> None:
+async def test_a_map_that_stopped_at_its_first_failure_creates_its_remaining_items(bench: WorkflowBench) -> None:
     bench.failing = {"m1"}
     over = {"range": {"stop": 6}, "max_concurrency": 1, "on_failure": "fail_fast"}
     workflow_id = await bench.create(act("m", map=over))
@@ -92,7 +93,7 @@ async def test_a_map_that_stopped_at_its_first_failure_makes_the_items_it_never_
     assert bench.ran == {"m0": 1, "m1": 2, **{f"m{number}": 1 for number in range(2, 6)}}
 
 
-async def test_a_map_that_took_longer_than_history_is_kept_begins_anew(bench: WorkflowBench, sql: Any) -> None:
+async def test_a_map_whose_items_have_left_history_starts_over(bench: WorkflowBench, sql: Any) -> None:
     bench.failing = {"m1", "m2"}
     workflow_id = await bench.create(act("m", map={"range": {"stop": 4}}))
     assert (await bench.ended(workflow_id))["state"] == "failed"
@@ -103,7 +104,7 @@ async def test_a_map_that_took_longer_than_history_is_kept_begins_anew(bench: Wo
     assert bench.ran == dict.fromkeys(("m0", "m1", "m2", "m3"), 2)
 
 
-async def test_a_map_that_succeeded_runs_whole_when_what_it_follows_is_run_again(bench: WorkflowBench) -> None:
+async def test_a_successful_map_runs_completely_when_its_upstream_is_run_again(bench: WorkflowBench) -> None:
     bench.failing = {"a"}
     workflow_id = await bench.create(act("a"), act("m", "a", rule="all_done", map={"range": {"stop": 3}}))
     assert states_of(await bench.ended(workflow_id)) == {"a": "failed", "m": "succeeded"}
@@ -113,7 +114,7 @@ async def test_a_map_that_succeeded_runs_whole_when_what_it_follows_is_run_again
     assert bench.ran == {"a": 2, "m0": 2, "m1": 2, "m2": 2}
 
 
-async def test_a_map_over_a_list_that_has_changed_begins_anew(bench: WorkflowBench) -> None:
+async def test_a_map_over_a_changed_list_starts_over(bench: WorkflowBench) -> None:
     bench.failing, bench.results = {"m7", "x"}, {"list": [7, 8]}
     workflow_id = await bench.create(
         act("x"), act("list", "x", rule="all_done"), act("m", "list", map={"result_of": "list"})
@@ -125,7 +126,7 @@ async def test_a_map_over_a_list_that_has_changed_begins_anew(bench: WorkflowBen
         shown = await bench.ended(workflow_id)
         bench.failing.clear()
     assert shown["state"] == "succeeded"
-    # Those of the second list once in each of the two redrives: what it follows from was run again.
+    # The items of the second list run once in each redrive, because their upstream was run again.
     assert (bench.ran["m7"], bench.ran["m8"], bench.ran["m9"]) == (1, 3, 2)
 
 
@@ -143,7 +144,7 @@ async def test_a_cancelled_workflow_can_be_run_again(bench: WorkflowBench) -> No
     assert (shown["state"], bench.ran) == ("succeeded", {"a": 1, "b": 2, "c": 1, "clean": 2})
 
 
-async def test_a_step_that_was_cancelled_while_it_waited_and_can_not_run_is_skipped_by_a_redrive(
+async def test_a_redrive_skips_a_cancelled_step_whose_rule_can_not_be_met(
     bench: WorkflowBench,
 ) -> None:
     bench.holding = {"a"}
@@ -159,14 +160,14 @@ async def test_a_step_that_was_cancelled_while_it_waited_and_can_not_run_is_skip
     assert (steps_of(shown)["b"]["reason"], bench.ran) == ("rule_unmet", {"a": 1, "c": 2})
 
 
-async def test_teardown_comes_after_fail_fast_and_the_others_end(bench: WorkflowBench) -> None:
+async def test_teardown_runs_after_fail_fast_has_ended_the_other_steps(bench: WorkflowBench) -> None:
     bench.failing, bench.holding = {"bad"}, {"slow"}
     steps = [act("bad", "gate"), act("slow", "gate"), act("gate"), act("later", "slow"), act("clean", teardown=True)]
     workflow_id = await bench.create(*steps, on_failure="fail_fast")
     shown = await bench.ended(workflow_id)
     assert shown["state"] == "failed"
     found = states_of(shown)
-    # The slow one was either running and asked to end, or had not started.
+    # The slow step was either cancelling or had not started.
     assert found == {
         "gate": "succeeded",
         "bad": "failed",
@@ -177,7 +178,7 @@ async def test_teardown_comes_after_fail_fast_and_the_others_end(bench: Workflow
     assert steps_of(shown)["later"]["reason"] == "fail_fast"
 
 
-async def test_force_ends_teardown_and_what_was_asked_to_end_before(bench: WorkflowBench) -> None:
+async def test_force_ends_teardown_and_runs_that_are_already_cancelling(bench: WorkflowBench) -> None:
     bench.holding = {"a", "clean"}
     workflow_id = await bench.create(act("a"), act("clean", teardown=True))
     await bench.is_under_way("a")
@@ -192,7 +193,7 @@ def nested(key: str, *steps: Any, **fields: Any) -> dict[str, Any]:
     return {"key": key, "task": "workflow", "payload": {"steps": list(steps)}, **fields}
 
 
-async def test_a_workflow_inside_a_workflow_ends_it_as_a_step_does(bench: WorkflowBench) -> None:
+async def test_a_nested_workflow_ends_its_parent_like_a_step(bench: WorkflowBench) -> None:
     bench.failing = {"y"}
     workflow_id = await bench.create(
         act("a"),
@@ -204,7 +205,8 @@ async def test_a_workflow_inside_a_workflow_ends_it_as_a_step_does(bench: Workfl
     )
     shown = await bench.ended(workflow_id)
     assert states_of(shown) == {
-        "a": "succeeded", "good": "succeeded", "bad": "failed", "after_good": "succeeded", "after_bad": "skipped", "last": "skipped",
+        "a": "succeeded", "good": "succeeded", "bad": "failed", "after_good": "succeeded", "after_bad": "skipped",
+        "last": "skipped",
     }  # fmt: skip
     assert {steps_of(shown)[key]["error"]["message"] for key in ("after_bad", "last")} == {"dependency_failed: bad"}
     assert steps_of(shown)["bad"]["error"]["message"] == "a step has failed: y"
@@ -214,7 +216,7 @@ async def test_a_workflow_inside_a_workflow_ends_it_as_a_step_does(bench: Workfl
     assert (bench.ran["x"], bench.ran["y"], bench.ran["last"]) == (1, 2, 1)
 
 
-async def test_a_cancel_reaches_what_is_nested_however_deep(bench: WorkflowBench) -> None:
+async def test_a_cancel_reaches_workflows_at_any_depth(bench: WorkflowBench) -> None:
     bench.holding = {"deep", "m0", "m1"}
     inner = nested("middle", act("deep"), act("never", "deep"), act("clean", teardown=True))
     workflow_id = await bench.create(
@@ -240,8 +242,7 @@ async def test_a_single_step_that_is_cancelled_counts_as_failed(bench: WorkflowB
 async def test_a_large_workflow_is_accepted_within_seconds(
     bench: WorkflowBench, client: httpx.AsyncClient, sql: Any
 ) -> None:
-    """Ten thousand in less than two seconds is what is promised; a machine that is busy with other tests may take its
-    time."""
+    """The promise is ten thousand steps in under two seconds; a machine that runs other tests may need longer."""
     loop = asyncio.get_running_loop()
     steps = [
         {"key": f"s{n}", "task": "shell", "queue": "nobody", "command": "true", "after": [f"s{n - 1}"] if n else []}

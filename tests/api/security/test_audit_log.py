@@ -1,4 +1,4 @@
-"""Tokens of one name in several namespaces: told apart in the audit record, on the command line, and when one of them
+"""Tokens with the same name in several namespaces are distinguished in the audit log, on the command line, and when one
 is revoked."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def client(app: Application) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def ids(store: Store, client: httpx.AsyncClient) -> dict[str, str]:
-    """The ids of three tokens named `ci`, each of which has created a job in the namespace team-a, or in its own."""
+    """The ids of three tokens named `ci`. Each has created a job in namespace team-a or in its own."""
     found = {}
     for namespace in NAMESPACES:
         token = await make_token(store, Role.ADMIN, namespace, name="ci")
@@ -82,7 +82,7 @@ async def test_entries_of_earlier_versions_get_the_namespace_from_their_tokens(
     assert [one["actor_namespace"] for one in await audit(client, admin)] == list(NAMESPACES)
 
 
-async def test_somebody_without_a_token_is_told_from_a_token_that_is_named_so(
+async def test_an_anonymous_caller_is_distinguished_from_a_token_of_that_name(
     client: httpx.AsyncClient, store: Store
 ) -> None:
     admin = bearer(await make_token(store, name="anonymous"))
@@ -92,14 +92,14 @@ async def test_somebody_without_a_token_is_told_from_a_token_that_is_named_so(
     assert (token["actor_namespace"], nobody["actor_namespace"], nobody["token_id"]) == ("*", None, None)
 
 
-async def test_a_name_that_several_tokens_have_revokes_none_of_them(
+async def test_a_name_shared_by_several_tokens_revokes_none_of_them(
     client: httpx.AsyncClient, admin: dict[str, str], ids: dict[str, str], store: Store
 ) -> None:
     refused = await client.delete("/v1/tokens/ci", headers=admin)
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     assert all(f"{token_id} in {namespace}" in refused.json()["detail"] for namespace, token_id in ids.items())
     assert all(token.is_valid for token in await store.access.list_tokens(None))
-    # Whoever may see one of them only means that one; and an id means one, whatever others are named.
+    # A caller who can see only one of them means that one. An id always means one token, even if a name looks like it.
     team = bearer(await make_token(store, Role.ADMIN, "team-b", name=ids["team-a"]))
     assert (await client.delete("/v1/tokens/ci", headers=team)).json()["id"] == ids["team-b"]
     assert (await client.delete(f"/v1/tokens/{ids['team-a']}", headers=admin)).json()["name"] == "ci"
@@ -112,7 +112,7 @@ async def test_a_name_that_several_tokens_have_revokes_none_of_them(
     assert (await client.delete("/v1/tokens/ci", headers=admin)).json()["id"] == ids["*"]
 
 
-async def test_a_token_says_with_which_one_it_was_made(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_token_shows_the_token_that_created_it(client: httpx.AsyncClient, store: Store) -> None:
     for namespace in NAMESPACES:
         maker = await make_token(store, Role.ADMIN, namespace, name="maker")
         made = await client.post(
@@ -122,7 +122,7 @@ async def test_a_token_says_with_which_one_it_was_made(client: httpx.AsyncClient
 
 
 @pytest.mark.process
-async def test_the_command_line_shows_whose_token_it_was(app: Application, store: Store, ids: dict[str, str]) -> None:
+async def test_the_command_line_shows_the_acting_token(app: Application, store: Store, ids: dict[str, str]) -> None:
     root = await make_token(store, name="root")
     async with serving(app) as url:
         around = {"FOLIOT_URL": url, "FOLIOT_TOKEN": root}

@@ -1,4 +1,4 @@
-"""Tokens that are good, wrong, expired, revoked or asked for too often; request ids; and the record of who did what."""
+"""Valid, wrong, expired, revoked and overused tokens; request ids; and the audit log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from foliot.api.app import build_app
 from foliot.api.security.audit_log import ANONYMOUS_BURST, AuditLog
-from foliot.api.security.authentication import REMEMBERED_SECONDS, WRONG_BURST, Tokens
+from foliot.api.security.authentication import REMEMBERED_SECONDS, WRONG_BURST, Credential, Tokens
 from foliot.api.security.request_limits import KEYS_MAX, RateLimit
 from foliot.clock import Clock
 from foliot.config import Config
@@ -54,13 +54,13 @@ async def audit_of(sql: Any) -> list[tuple[Any, ...]]:
     ]
 
 
-async def test_a_request_with_a_token_is_let_in(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
+async def test_a_request_with_a_valid_token_is_accepted(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     token = await make_token(store, Role.SUBMITTER, "default", name="ci")
     made = await client.post("/v1/jobs", json={"task": "send"}, headers=bearer(token))
     assert made.status_code == 201
     assert await audit_of(sql) == [("ci", "create_job", made.json()["id"], 201, None)]
     assert await sql.fetchval("select used_at is not null from foliot.tokens where name = 'ci'")
-    # What only looks is not recorded.
+    # Reads are not recorded.
     assert (await client.get("/v1/runs", headers=bearer(token))).status_code == 200
     assert len(await audit_of(sql)) == 1
 
@@ -76,7 +76,7 @@ async def test_a_request_with_a_token_is_let_in(client: httpx.AsyncClient, store
     ],
     ids=["empty", "short", "checksum", "basic", "latin"],
 )
-async def test_what_is_no_token_is_refused(client: httpx.AsyncClient, header: str) -> None:
+async def test_malformed_tokens_are_refused(client: httpx.AsyncClient, header: str) -> None:
     answer = await client.get("/v1/runs", headers=[(b"authorization", header.encode("latin-1"))])
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
 
@@ -96,7 +96,7 @@ async def test_a_wrong_secret_and_an_unknown_id_get_the_same_answer(client: http
     assert answers[0].content == answers[1].content
 
 
-async def test_a_token_in_the_address_is_not_looked_at(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_token_in_the_url_is_ignored(client: httpx.AsyncClient, store: Store) -> None:
     token = await make_token(store)
     for name in ("token", "access_token", "authorization"):
         assert (await client.get("/v1/runs", params={name: token})).status_code == 401
@@ -120,25 +120,25 @@ async def test_a_revoked_token_is_refused_within_seconds_everywhere(client: http
     await until(is_refused, seconds=REMEMBERED_SECONDS + 10)
     listed = (await client.get("/v1/tokens", headers=bearer(admin))).json()["items"]
     assert [(one["name"], one["status"]) for one in listed] == [("admin", "active"), ("gone", "revoked")]
-    # The name is free again.
+    # Afterwards the name is free again.
     assert (
         await client.post("/v1/tokens", json={"name": "gone", "role": "viewer"}, headers=bearer(admin))
     ).status_code == 201
 
 
-async def test_what_is_known_of_a_token_is_known_for_two_seconds(
+async def test_a_token_is_cached_for_two_seconds(
     store: Store, config: Config, events: EventBus, fake_clock: FakeClock
 ) -> None:
-    tokens, text = Tokens(store=store, clock=fake_clock), await make_token(store, name="gone")
-    found = await tokens.find(text)
+    tokens, gone = Tokens(store=store, clock=fake_clock), Credential(await make_token(store, name="gone"))
+    found = await tokens.find(gone)
     assert found is not None
     await store.access.revoke_token(found.id)
-    assert await tokens.find(text) is not None
+    assert await tokens.find(gone) is not None
     await fake_clock.advance(REMEMBERED_SECONDS + 0.1)
-    assert await tokens.find(text) is None
+    assert await tokens.find(gone) is None
 
 
-async def test_requests_that_come_together_ask_for_their_token_once(client: httpx.AsyncClient, store: Store) -> None:
+async def test_concurrent_requests_look_up_their_token_once(client: httpx.AsyncClient, store: Store) -> None:
     token, find = await make_token(store), store.access.find_token
     asked: list[str] = []
 
@@ -152,7 +152,7 @@ async def test_requests_that_come_together_ask_for_their_token_once(client: http
     assert asked == [token_id_of(token)]
 
 
-async def test_a_token_is_made_shown_once_and_stored_as_a_hash(
+async def test_a_new_token_is_shown_once_and_stored_as_a_hash(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     admin = bearer(await make_token(store, name="admin"))
@@ -174,7 +174,7 @@ async def test_a_token_is_made_shown_once_and_stored_as_a_hash(
         assert (refused.status_code, refused.json()["field"]) == (422, next(iter(bad)))
 
 
-async def test_nobody_hands_out_more_than_they_have(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_token_can_not_create_a_more_powerful_token(client: httpx.AsyncClient, store: Store) -> None:
     team = bearer(await make_token(store, Role.ADMIN, "team"))
     for namespace, status in ((None, 201), ("team", 201), ("other", 403), ("*", 403)):
         body = {"name": f"for-{namespace or 'us'}".replace("*", "all"), "role": "admin", "namespace": namespace}
@@ -184,7 +184,7 @@ async def test_nobody_hands_out_more_than_they_have(client: httpx.AsyncClient, s
     assert {one["namespace"] for one in (await client.get("/v1/tokens", headers=team)).json()["items"]} == {"team"}
 
 
-async def test_wrong_tokens_are_slowed_down_and_one_that_is_known_is_not(
+async def test_wrong_tokens_are_limited_and_known_tokens_are_not(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     token = await make_token(store)
@@ -201,13 +201,13 @@ async def test_wrong_tokens_are_slowed_down_and_one_that_is_known_is_not(
     assert (await client.get("/v1/pauses", headers=bearer(token))).status_code == 200
 
 
-async def test_a_flood_of_strangers_is_no_flood_of_entries(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_a_flood_of_anonymous_requests_is_not_a_flood_of_entries(client: httpx.AsyncClient, sql: Any) -> None:
     for _ in range(int(ANONYMOUS_BURST) + 20):
         assert (await client.get("/v1/runs")).status_code == 401
     assert ANONYMOUS_BURST <= len(await audit_of(sql)) < ANONYMOUS_BURST + 15
 
 
-async def test_a_caller_that_asks_too_often_is_told_to_wait(
+async def test_a_token_above_its_request_limit_gets_429(
     store: Store, config: Config, clock: Clock, events: EventBus, sql: Any
 ) -> None:
     await store.workers.announce_tasks({"send": "mail"})
@@ -225,7 +225,7 @@ async def test_a_caller_that_asks_too_often_is_told_to_wait(
         assert (await client.get("/v1/pauses", headers=second)).status_code == 200
 
 
-async def test_a_bucket_fills_again(fake_clock: FakeClock) -> None:
+async def test_a_bucket_refills(fake_clock: FakeClock) -> None:
     limit = RateLimit(clock=fake_clock, per_second=2, burst=3)
     assert [limit.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
     assert limit.take("b") == 0
@@ -249,7 +249,7 @@ async def test_each_request_has_an_id(client: httpx.AsyncClient, store: Store, s
         assert made.json()["request_id"] == made.headers["x-request-id"]
 
 
-async def test_refusals_are_recorded_and_nobody_can_rewrite_the_record(
+async def test_refusals_are_recorded_and_the_audit_log_is_append_only(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     viewer, admin = await make_token(store, Role.VIEWER, "default", name="eve"), await make_token(store, name="root")
@@ -282,13 +282,13 @@ async def test_refusals_are_recorded_and_nobody_can_rewrite_the_record(
 
 
 class TestOpen:
-    """Local open mode, where a token is not needed."""
+    """Local open mode, which needs no token."""
 
     @pytest.fixture
     def is_open(self) -> bool:
         return True
 
-    async def test_whoever_is_here_may_do_everything(self, client: httpx.AsyncClient, sql: Any) -> None:
+    async def test_a_local_caller_may_do_everything(self, client: httpx.AsyncClient, sql: Any) -> None:
         made = await client.post("/v1/jobs", json={"task": "send"})
         assert made.status_code == 201
         assert (await client.post("/v1/pause", json={})).status_code == 200
@@ -297,7 +297,7 @@ class TestOpen:
             ("local", "pause_everything", None, 200),
         ]
 
-    async def test_a_token_counts_all_the_same(self, client: httpx.AsyncClient, store: Store) -> None:
+    async def test_a_token_is_checked_in_local_open_mode_too(self, client: httpx.AsyncClient, store: Store) -> None:
         viewer = bearer(await make_token(store, Role.VIEWER, "default"))
         assert (await client.get("/v1/runs", headers=viewer)).status_code == 200
         assert (await client.post("/v1/jobs", json={"task": "send"}, headers=viewer)).status_code == 403

@@ -1,4 +1,4 @@
-"""Who is let in while nobody has to say who they are: this machine, and no web page of somebody else."""
+"""Local open mode accepts requests from this machine, and none from foreign web pages."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def refusal(method: str = "GET", **headers: str) -> str | None:
 
 
 @pytest.mark.parametrize("host", OURS)
-def test_requests_to_this_machine_by_name_are_let_in(host: str) -> None:
+def test_requests_that_name_this_machine_are_accepted(host: str) -> None:
     assert refusal(host=host) is None
 
 
 @pytest.mark.parametrize("host", FOREIGN)
-def test_requests_to_a_foreign_name_are_not(host: str) -> None:
+def test_requests_that_name_a_foreign_host_are_refused(host: str) -> None:
     assert refusal(host=host) == "foreign_host"
 
 
-def test_a_request_that_names_no_host_is_not_let_in() -> None:
+def test_a_request_without_a_host_is_refused() -> None:
     assert refusal() == "foreign_host"
 
 
 @pytest.mark.parametrize("host", OURS[1:3])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_our_own_pages_are_let_in(method: str, host: str) -> None:
+def test_our_own_pages_are_accepted(method: str, host: str) -> None:
     assert refusal(method, host=host, origin=f"http://{host}", content_type="application/json") is None
 
 
@@ -65,7 +65,7 @@ def test_our_own_pages_are_let_in(method: str, host: str) -> None:
         "localhost:8000",
     ],
 )
-def test_pages_of_other_origins_are_not(method: str, origin: str) -> None:
+def test_pages_of_other_origins_are_refused(method: str, origin: str) -> None:
     headers = {"host": "localhost:8000", "origin": origin, "content-type": "application/json"}
     found = refuse_foreign_request(
         method, Headers(raw=[(name.encode(), value.encode()) for name, value in headers.items()])
@@ -74,19 +74,19 @@ def test_pages_of_other_origins_are_not(method: str, origin: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
-def test_changes_come_as_json(kind: str) -> None:
+def test_json_bodies_are_accepted(kind: str) -> None:
     assert refusal("POST", host="localhost", content_type=kind) is None
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""])
-def test_changes_in_a_form_that_any_page_may_send_are_refused(method: str, kind: str) -> None:
+def test_bodies_of_types_that_any_page_may_send_are_refused(method: str, kind: str) -> None:
     assert refusal(method, host="localhost", content_type=kind, content_length="2") == "not_json"
     assert refusal(method, host="localhost", content_type=kind, transfer_encoding="chunked") == "not_json"
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_a_change_without_a_body_needs_no_form_but_comes_from_no_other_site(method: str) -> None:
+def test_a_change_without_a_body_needs_no_content_type_but_must_not_be_cross_site(method: str) -> None:
     assert refusal(method, host="localhost") is None
     assert refusal(method, host="localhost", content_length="0") is None
     for site in ("same-origin", "none"):
@@ -99,7 +99,7 @@ def test_a_change_without_a_body_needs_no_form_but_comes_from_no_other_site(meth
     assert refusal("POST", host="localhost", sec_fetch_site="cross-site", **visit) == "foreign_origin"
 
 
-async def test_the_guard_stands_before_every_route(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_every_route_is_guarded(client: httpx.AsyncClient, sql: Any) -> None:
     for path in ("/v1/jobs/1", "/healthz", "/openapi.json", "/nothing"):
         answer = await client.get(path, headers={"host": "evil.example"})
         assert (answer.status_code, answer.json()["code"]) == (403, "foreign_host")

@@ -1,4 +1,4 @@
-"""Local open mode and a real browser: a page of another origin can neither create, start nor read anything; our own
+"""Local open mode with a real browser: a page of another origin can neither create, start nor read anything. Our own
 page can."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECRET = "the name of a job that nobody else is to know"
 EVIL = "evil.example"
 PAGE = answer(body=b"<!doctype html><title>a page</title>", Content_Type="text/html", Connection="close")
 
-# Everything a page may try. What it got to see of each answer; null where that is nothing.
+# Every way in which a page can send a request, with what it could read of the answer, or null.
 ATTEMPTS = """
 async ({foliot, run}) => {
   const jobs = foliot + "/v1/jobs", trigger = jobs + "/nightly/trigger";
@@ -52,7 +52,8 @@ async ({foliot, run}) => {
   const form = async (enctype, name, value) => {
     const frame = await element("iframe", {name: "answer to " + enctype});
     const sent = new Promise((resolve) => { frame.onload = resolve; });
-    const made = Object.assign(document.createElement("form"), {method: "post", action: jobs, enctype, target: frame.name});
+    const made = Object.assign(document.createElement("form"), {method: "post", action: jobs, enctype,
+        target: frame.name});
     made.append(Object.assign(document.createElement("input"), {name, value}));
     document.body.append(made);
     made.submit();
@@ -62,10 +63,12 @@ async ({foliot, run}) => {
 
   await attempt("fetch, text/plain", () => fetched(jobs, post("text/plain", {mode: "no-cors"})));
   await attempt("fetch, no type", () => fetched(jobs, post("", {mode: "no-cors"})));
-  await attempt("fetch, a form's type", () => fetched(jobs, post("application/x-www-form-urlencoded", {mode: "no-cors"})));
+  await attempt("fetch, a form's type", () => fetched(jobs, post("application/x-www-form-urlencoded",
+      {mode: "no-cors"})));
   await attempt("fetch, text/plain, to be read", () => fetched(jobs, post("text/plain")));
   await attempt("fetch, JSON", () => fetched(jobs, post("application/json")));
-  await attempt("fetch, JSON, with credentials", () => fetched(jobs, post("application/json", {credentials: "include"})));
+  await attempt("fetch, JSON, with credentials", () => fetched(jobs, post("application/json",
+      {credentials: "include"})));
   await attempt("fetch, no body", () => fetched(trigger, {method: "POST", mode: "no-cors"}));
   await attempt("fetch, no body, to be read", () => fetched(trigger, {method: "POST"}));
   await attempt("delete", () => fetched(jobs + "/nightly", {method: "DELETE"}));
@@ -117,8 +120,8 @@ async def foliot(database_url: str, store: Store) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def relay_to(address: str) -> AsyncIterator[int]:
-    """What a name that is rebound to 127.0.0.1 looks like to both sides: first it leads to a page, and then to Foliot.
-    Its port."""
+    """Imitates a DNS name that is rebound to 127.0.0.1: the port serves a page first, and then Foliot. Returns the
+    port."""
     port = httpx.URL(address).port
     handling: set[asyncio.Task[Any]] = set()
     ends: list[asyncio.StreamWriter] = []
@@ -152,15 +155,13 @@ async def relay_to(address: str) -> AsyncIterator[int]:
         for task in handling:
             task.cancel()
         await asyncio.gather(*handling, return_exceptions=True)
-        # What is left open would be complained of when it is collected: in whatever test comes next.
+        # An open socket would be reported when it is collected, during any later test.
         for end in ends:
             end.transport.abort()
         await asyncio.sleep(0)
 
 
-async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(
-    foliot: str, store: Store, sql: Any, tmp_path: Path
-) -> None:
+async def test_only_our_own_page_can_use_the_api(foliot: str, store: Store, sql: Any, tmp_path: Path) -> None:
     (job_id,) = await sql.fetchrow("select id from foliot.jobs where name = 'nightly'")
     untouched = await sql.fetch("select * from foliot.jobs order by id")
     async with (
@@ -184,14 +185,14 @@ async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(
         assert seen["fetch, JSON"].startswith("403 ")
         assert "foreign_host" in seen["fetch, JSON"]
         assert not [what for what in seen.values() if SECRET in str(what)]
-        # Where a frame is refused, the browser shows a page of its own, with pictures that came from no server.
+        # When a frame is refused, the browser shows a page of its own with local images.
         asked = [answer for answer in page.answers if answer[1].startswith("http") and not answer[1].endswith("/page")]
         assert {status for _, _, status in asked} == {403}, asked
 
         assert await sql.fetchval("select count(*) from foliot.runs") == 0
         assert await sql.fetch("select * from foliot.jobs order by id") == untouched
 
-        # The very same attempts from a page of our own, so that it is known that they can succeed.
+        # The same attempts from our own page, to show that they can succeed.
         page = await browser.open(f"{foliot}/healthz")
         seen = await page.run(ATTEMPTS, foliot=foliot, run=str(await a_run(foliot)))
         await page.quiet()
@@ -203,7 +204,7 @@ async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(
             "fetch, no body, to be read",
         ]
         read = {name for name, what in seen.items() if SECRET in str(what)}
-        # Not by an iframe: no page may hold another one, be it ours.
+        # An iframe never works: no page may embed another one, not even our own.
         assert read == {"read", "read, without asking", "read, not saying from where"}
         assert '"status":"cancelled"' in seen["EventSource"]
         # By fetch, with and without credentials, by XMLHttpRequest and by a beacon.
@@ -212,23 +213,22 @@ async def test_a_page_of_another_origin_can_do_nothing_and_our_own_can(
 
 
 def assert_refused(answers: list[tuple[str, str, int]], foliot: str) -> None:
-    """What changes things reached the server and was refused there, not by the browser's kindness alone."""
+    """Changes reached the server and were refused there, not just by the browser."""
     of_foliot = [(method, status) for method, url, status in answers if url.startswith(foliot)]
     assert {status for method, status in of_foliot if method != "GET"} == {403}, of_foliot
-    # Those whose answers a browser shows; of others it hides even the refusal, because they say that they are for our
-    # own pages only.
+    # Only some answers are visible. The browser hides others, even refusals, because they allow only our own pages.
     assert "POST" in {method for method, _ in of_foliot}
 
 
 async def a_run(foliot: str) -> str:
-    """One that has ended, so that its log does too."""
+    """A run that has ended, so its log has ended as well."""
     async with httpx.AsyncClient(base_url=foliot, timeout=60) as client:
         run_id = (await client.post("/v1/jobs", json={"task": "simulate"})).json()["id"]
         assert (await client.post(f"/v1/runs/{run_id}/cancel")).status_code == 200
     return str(run_id)
 
 
-async def test_a_name_that_only_leads_here_is_not_ours(foliot: str, sql: Any) -> None:
+async def test_a_foreign_name_that_resolves_to_this_machine_is_refused(foliot: str, sql: Any) -> None:
     async with httpx.AsyncClient(base_url=foliot, timeout=60) as client:
         for host in (EVIL, "127.0.0.1.nip.example", "[::ffff:127.0.0.1]", "0.0.0.0"):
             headers = {"Host": f"{host}:{httpx.URL(foliot).port}"}

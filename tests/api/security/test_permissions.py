@@ -1,8 +1,10 @@
-"""Every route, every role, every namespace: who may do what, and that nobody sees or moves what is not theirs."""
+"""Every route with every role and namespace: callers can do only what their role allows, and nothing in other
+namespaces."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,24 +26,45 @@ from foliot.model.namespace import Namespace
 from foliot.model.permissions import ALLOWED, Permission, Role
 from foliot.store.store import Store
 from foliot.submission.submitter import Submitter
+from tests.support.alerts import opened_alert
 from tests.support.runs import claim_runs
 from tests.support.tokens import bearer, make_token
 
 OURS, THEIRS = "ours", "theirs"
-# What nobody but its owner may ever get to see.
+MAIL = {"kind": "email", "host": "mail.invalid", "from": "foliot@example.org", "to": ["ops@example.org"]}
+# A text that must never be visible to others.
 SECRET = "s3cret-of-theirs"
-# The document that describes the API holds nothing of anybody's.
-PUBLIC = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"}
-NONE, VIEW, SUBMIT, DRAIN, OPERATE, ADMINISTER = Permission
-EVERYWHERE = {("GET", "/metrics"), ("POST", "/v1/pause"), ("POST", "/v1/resume")}
-# Without it, the stream would go on.
-ENDING = {"/v1/events": "?follow=0"}
+# The API description and the files of the web UI contain no user data.
+PUBLIC = {
+    *("/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"),
+    *("/", "/ui", "/ui/{page:path}", "/ui/assets/{name:path}", "/ui/THIRD_PARTY.txt"),
+}
+NONE, VIEW, SUBMIT, DRAIN, WORK, OPERATE, ADMINISTER = Permission
+EVERYWHERE = {
+    *(("GET", "/metrics"), ("POST", "/v1/pause"), ("POST", "/v1/resume")),
+    *(("GET", "/v1/schedulers"), ("GET", "/v1/health/database"), ("GET", "/v1/settings")),
+}
+# Without these the streams would not end.
+ENDING = {"/v1/events": "?follow=0", "/v1/pulse": "?follow=0"}
 PERMISSIONS: dict[tuple[str, str], Permission] = {
     ("GET", "/healthz"): NONE,
     ("GET", "/readyz"): NONE,
     ("GET", "/metrics"): VIEW,
+    ("POST", "/v1/session"): NONE,
+    ("GET", "/v1/session"): NONE,
+    ("DELETE", "/v1/session"): VIEW,
+    ("GET", "/v1/namespaces"): VIEW,
     ("GET", "/v1/stats"): VIEW,
+    ("GET", "/v1/scaling"): VIEW,
     ("GET", "/v1/explain/{reference}"): VIEW,
+    ("GET", "/v1/ids/{prefix}"): VIEW,
+    ("GET", "/v1/search"): VIEW,
+    ("GET", "/v1/views"): VIEW,
+    ("PUT", "/v1/views"): VIEW,
+    ("DELETE", "/v1/views"): VIEW,
+    ("GET", "/v1/schedulers"): VIEW,
+    ("GET", "/v1/health/database"): OPERATE,
+    ("GET", "/v1/settings"): ADMINISTER,
     ("POST", "/v1/jobs"): SUBMIT,
     ("POST", "/v1/jobs/batch"): SUBMIT,
     ("POST", "/v1/jobs/check"): SUBMIT,
@@ -55,9 +78,13 @@ PERMISSIONS: dict[tuple[str, str], Permission] = {
     ("POST", "/v1/jobs/{reference}/trigger"): SUBMIT,
     ("POST", "/v1/jobs/{reference}/cancel"): OPERATE,
     ("POST", "/v1/jobs/{reference}/backfill"): OPERATE,
+    ("GET", "/v1/jobs/{reference}/versions"): VIEW,
+    ("POST", "/v1/jobs/{reference}/restore"): OPERATE,
+    ("GET", "/v1/deleted-jobs"): VIEW,
     ("GET", "/v1/jobs/{reference}/runs"): VIEW,
     ("GET", "/v1/jobs/{reference}/ticks"): VIEW,
     ("GET", "/v1/jobs/{reference}/next"): VIEW,
+    ("GET", "/v1/jobs/{reference}/ticks/days"): VIEW,
     ("POST", "/v1/jobs/pause"): OPERATE,
     ("POST", "/v1/jobs/resume"): OPERATE,
     ("POST", "/v1/jobs/trigger"): OPERATE,
@@ -65,26 +92,42 @@ PERMISSIONS: dict[tuple[str, str], Permission] = {
     ("POST", "/v1/runs/cancel"): OPERATE,
     ("POST", "/v1/runs/rerun"): OPERATE,
     ("GET", "/v1/events"): VIEW,
+    ("GET", "/v1/pulse"): VIEW,
+    ("GET", "/v1/overview"): VIEW,
+    ("GET", "/v1/series"): VIEW,
+    ("GET", "/v1/upcoming"): VIEW,
+    ("POST", "/v1/schedules/preview"): VIEW,
     ("GET", "/v1/runs/{reference}/events"): VIEW,
     ("GET", "/v1/runs"): VIEW,
+    ("GET", "/v1/runs/count"): VIEW,
+    ("GET", "/v1/runs/facets"): VIEW,
+    ("GET", "/v1/runs/histogram"): VIEW,
     ("GET", "/v1/runs/{reference}"): VIEW,
     ("GET", "/v1/runs/{reference}/attempts"): VIEW,
     ("GET", "/v1/runs/{reference}/logs"): VIEW,
+    ("GET", "/v1/runs/{reference}/checkpoints"): VIEW,
     ("POST", "/v1/runs/{reference}/cancel"): OPERATE,
     ("POST", "/v1/runs/{reference}/rerun"): SUBMIT,
     ("POST", "/v1/runs/{reference}/signal"): OPERATE,
     ("POST", "/v1/workflows"): SUBMIT,
     ("GET", "/v1/workflows"): VIEW,
     ("GET", "/v1/workflows/{reference}"): VIEW,
+    ("GET", "/v1/workflows/{reference}/graph"): VIEW,
+    ("GET", "/v1/workflows/{reference}/states"): VIEW,
+    ("GET", "/v1/workflows/grid"): VIEW,
+    ("GET", "/v1/approvals"): VIEW,
     ("POST", "/v1/workflows/{reference}/cancel"): OPERATE,
     ("POST", "/v1/workflows/{reference}/redrive"): SUBMIT,
     ("GET", "/v1/queues"): VIEW,
     ("GET", "/v1/queues/{name}"): VIEW,
+    ("GET", "/v1/queues/{name}/keys"): VIEW,
     ("PATCH", "/v1/queues/{name}"): OPERATE,
     ("POST", "/v1/queues/{name}/pause"): OPERATE,
     ("POST", "/v1/queues/{name}/resume"): OPERATE,
     ("POST", "/v1/tasks/{name}/pause"): OPERATE,
     ("POST", "/v1/tasks/{name}/resume"): OPERATE,
+    ("GET", "/v1/tasks"): VIEW,
+    ("GET", "/v1/tasks/{name}"): VIEW,
     ("GET", "/v1/disabled-tasks"): VIEW,
     ("POST", "/v1/tasks/{name}/disable"): ADMINISTER,
     ("POST", "/v1/tasks/{name}/enable"): ADMINISTER,
@@ -92,14 +135,62 @@ PERMISSIONS: dict[tuple[str, str], Permission] = {
     ("POST", "/v1/pause"): OPERATE,
     ("POST", "/v1/resume"): OPERATE,
     ("GET", "/v1/circuits"): VIEW,
+    ("POST", "/v1/circuits/{name}/close"): OPERATE,
     ("GET", "/v1/workers"): VIEW,
+    ("GET", "/v1/workers/gone"): VIEW,
+    ("GET", "/v1/workers/{reference}"): VIEW,
+    ("POST", "/v1/workers/drain"): DRAIN,
     ("POST", "/v1/workers/{reference}/drain"): DRAIN,
+    ("GET", "/v1/worker/settings"): WORK,
+    **{
+        ("POST", f"/v1/worker/{path}"): WORK
+        for path in (
+            *("register", "claim", "wait", "beat", "outcomes", "logs", "circuits", "leave", "upstream", "expand"),
+            *("checkpoints/open", "checkpoints/record", "checkpoints/signal", "checkpoints/call", "checkpoints/unused"),
+            "payload",
+        )
+    },
     ("GET", "/v1/dead-letters"): VIEW,
     ("POST", "/v1/dead-letters/replay"): OPERATE,
+    ("GET", "/v1/dead-letters/replays"): VIEW,
+    ("GET", "/v1/dead-letters/replays/{reference}"): VIEW,
+    ("POST", "/v1/dead-letters/replays/{reference}/stop"): OPERATE,
+    ("GET", "/v1/dead-letters/groups/{name}"): VIEW,
+    ("PUT", "/v1/dead-letters/groups/{name}/note"): OPERATE,
+    ("POST", "/v1/dead-letters/groups/{name}/dismiss"): OPERATE,
+    ("POST", "/v1/dead-letters/groups/{name}/restore"): OPERATE,
     ("GET", "/v1/calendars"): VIEW,
     ("GET", "/v1/calendars/{name}"): VIEW,
     ("PUT", "/v1/calendars/{name}"): OPERATE,
     ("DELETE", "/v1/calendars/{name}"): OPERATE,
+    ("POST", "/v1/calendars/{name}/preview"): VIEW,
+    ("GET", "/v1/alert-channels"): VIEW,
+    ("GET", "/v1/alert-channels/{name}"): VIEW,
+    ("PUT", "/v1/alert-channels/{name}"): OPERATE,
+    ("DELETE", "/v1/alert-channels/{name}"): OPERATE,
+    ("POST", "/v1/alert-channels/{name}/test"): OPERATE,
+    ("POST", "/v1/alert-channels/seal"): OPERATE,
+    ("GET", "/v1/alert-rules"): VIEW,
+    ("GET", "/v1/alert-rules/{name}"): VIEW,
+    ("PUT", "/v1/alert-rules/{name}"): OPERATE,
+    ("DELETE", "/v1/alert-rules/{name}"): OPERATE,
+    ("GET", "/v1/alerts"): VIEW,
+    ("GET", "/v1/alerts/{reference}"): VIEW,
+    ("POST", "/v1/alerts/{reference}/acknowledge"): OPERATE,
+    ("POST", "/v1/alerts/{reference}/resolve"): OPERATE,
+    ("GET", "/v1/alert-silences"): VIEW,
+    ("POST", "/v1/alert-silences"): OPERATE,
+    ("DELETE", "/v1/alert-silences/{reference}"): OPERATE,
+    ("GET", "/v1/heartbeats"): VIEW,
+    ("POST", "/v1/heartbeats/{name}"): SUBMIT,
+    ("GET", "/v1/sources"): VIEW,
+    ("GET", "/v1/sources/{name}"): VIEW,
+    ("PUT", "/v1/sources/{name}"): ADMINISTER,
+    ("DELETE", "/v1/sources/{name}"): ADMINISTER,
+    ("GET", "/v1/sources/{name}/dead-messages"): VIEW,
+    ("POST", "/v1/sources/{name}/dead-messages/{reference}/retry"): OPERATE,
+    ("DELETE", "/v1/sources/{name}/dead-messages/{reference}"): OPERATE,
+    ("POST", "/v1/hooks/{name}"): NONE,
     ("GET", "/v1/tokens"): ADMINISTER,
     ("POST", "/v1/tokens"): ADMINISTER,
     ("DELETE", "/v1/tokens/{reference}"): ADMINISTER,
@@ -139,7 +230,7 @@ def routes_of(app: FastAPI) -> list[tuple[str, PermissionRoute]]:
     ]
 
 
-def test_a_route_that_does_not_say_what_it_requires_cannot_be_built() -> None:
+def test_a_route_without_a_declared_permission_cannot_be_built() -> None:
     async def anybody() -> Response:
         return Response()
 
@@ -147,21 +238,25 @@ def test_a_route_that_does_not_say_what_it_requires_cannot_be_built() -> None:
         APIRouter(route_class=PermissionRoute).add_api_route("/anything", anybody)
 
 
-def test_every_route_is_guarded_and_asks_for_what_it_should(app: FastAPI) -> None:
+def test_every_route_requires_the_right_permission(app: FastAPI) -> None:
     unguarded = {getattr(route, "path", "") for route in app.routes if not isinstance(route, PermissionRoute)}
     assert unguarded <= PUBLIC
     declared = {(method, route.path): route.requirement for method, route in routes_of(app)}
     assert {key: requirement.permission for key, requirement in declared.items()} == PERMISSIONS
     assert {key for key, requirement in declared.items() if requirement.everywhere} == EVERYWHERE
     changing = {key for key, requirement in declared.items() if not requirement.is_reading}
-    assert changing == {key for key in PERMISSIONS if key[0] != "GET" and not key[1].endswith("/check")}
+    # Attempts are recorded with their runs.
+    recorded = {key for key, permission in PERMISSIONS.items() if permission is not WORK}
+    assert changing == {key for key in recorded if key[0] != "GET" and not key[1].endswith(("/check", "/preview"))}
 
 
 async def test_every_route_for_every_role(app: FastAPI, client: httpx.AsyncClient, store: Store) -> None:
     tokens = {role: await make_token(store, role, OURS) for role in Role}
     over_all = {role: await make_token(store, role) for role in Role}
     for method, route in routes_of(app):
-        path = route.path.format(reference=str(new_id()), name="nothing") + ENDING.get(route.path, "")
+        path = route.path.format(reference=str(new_id()), name="nothing", prefix="01a1f033") + ENDING.get(
+            route.path, ""
+        )
         expected = PERMISSIONS[method, route.path]
         answer = await client.request(method, path)
         assert (answer.status_code == 401) == (expected is not NONE), (method, path, answer.text)
@@ -179,19 +274,19 @@ async def test_every_route_for_every_role(app: FastAPI, client: httpx.AsyncClien
             assert here.status_code < 500
 
 
-async def test_nothing_of_another_namespace_is_seen_or_changed(
+async def test_other_namespaces_are_neither_visible_nor_changed(
     app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     known = await plant(client, store, sql)
     before = await state_of(sql, known["workflow"])
-    # As somebody who may do everything, in their own namespace.
+    # With all permissions in our own namespace.
     us = bearer(await make_token(store, Role.ADMIN, OURS))
     seen = []
-    # What is found by id comes first: later there are queues of ours that bear the ids of theirs as names.
+    # Routes with ids first: later our queues have names that equal their ids.
     for method, route in sorted(routes_of(app), key=lambda found: "{reference}" not in found[1].path):
-        parameters = ["reference"] if "{reference}" in route.path else ["name"] if "{name}" in route.path else []
+        parameters = re.findall(r"{(\w+)}", route.path)
         for value in known["references"] if parameters else [""]:
-            path = route.path.format(reference=value, name=value) + ENDING.get(route.path, "")
+            path = route.path.format(reference=value, name=value, prefix=value) + ENDING.get(route.path, "")
             for body in bodies_for(method, route.path, known):
                 answer = await client.request(
                     method, path, headers=us | {"Content-Type": "application/json"}, content=body
@@ -213,7 +308,7 @@ async def test_nothing_of_another_namespace_is_seen_or_changed(
                 assert SECRET not in (await client.get(path, headers=us)).text
     assert await state_of(sql, known["workflow"]) == before
     assert len({(method, path) for method, path, _ in seen}) == len(PERMISSIONS)
-    # It is there all the same, for those whose it is.
+    # The resource still exists for its owners.
     them = bearer(known["token"])
     for path in (
         f"/v1/runs/{known['run']}",
@@ -229,7 +324,7 @@ async def test_nothing_of_another_namespace_is_seen_or_changed(
 
 
 async def plant(client: httpx.AsyncClient, store: Store, sql: Any) -> dict[str, Any]:
-    """One of everything, in their namespace."""
+    """Creates one of everything in their namespace."""
     token = await make_token(store, Role.ADMIN, THEIRS, name="theirs")
     them = bearer(token)
 
@@ -249,28 +344,37 @@ async def plant(client: httpx.AsyncClient, store: Store, sql: Any) -> dict[str, 
     assert str(claim.run_id) == dead["id"]
     await sql.execute(
         "with d as (delete from foliot.runs where id = $1 returning *) insert into foliot.history "
-        "(id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, task, name, payload, "
-        "error) select id, created_at, due_at, started_at, clock_timestamp(), token, attempt, lost, priority, worker_id, 'failed', queue, "
-        "task, name, payload, jsonb_build_object('kind', 'Error', 'message', $2::text) from d",
+        "(id, created_at, due_at, started_at, finished_at, token, attempt, lost, priority, worker_id, state, queue, "
+        "task, name, payload, error) select id, created_at, due_at, started_at, clock_timestamp(), token, attempt, "
+        "lost, priority, worker_id, 'failed', queue, task, name, payload, jsonb_build_object('kind', 'Error', "
+        "'message', $2::text) from d",
         claim.run_id, SECRET,
     )  # fmt: skip
     job = await post("/v1/jobs", task="send", cron="0 3 * * *", name="nightly", payload={"to": SECRET}, calendar=None)
     workflow = await post("/v1/workflows", name=SECRET, steps=[{"key": "a", "task": "send", "payload": {"to": SECRET}}])
     await client.put("/v1/calendars/holidays", json={"dates": ["2030-01-01"]}, headers=them)
+    await client.put("/v1/alert-channels/holidays", json=MAIL | {"to": [f"{SECRET}@example.org"]}, headers=them)
+    beat = {"condition": {"kind": "heartbeat_silent", "heartbeat": "mail"}, "description": SECRET}
+    assert (await client.put("/v1/alert-rules/mail", json=beat, headers=them)).status_code == 200
+    silence = await post("/v1/alert-silences", reason=SECRET, until="2099-01-01T00:00:00Z")
+    alert = await opened_alert(store, THEIRS, SECRET)
     await post("/v1/queues/mail/pause", reason=SECRET)
     await post("/v1/tasks/send/pause", reason=SECRET)
     token_id = token.split("_")[1]
     references = [
-        run["id"], dead["id"], job["id"], "nightly", workflow["id"], workflow["steps"]["a"], str(worker_id), token_id, "theirs",
+        run["id"], dead["id"], job["id"], "nightly", workflow["id"], workflow["steps"]["a"], str(worker_id), token_id,
+        silence["id"], str(alert.id),
+        "theirs",
         "theirs/nightly", "theirs/mail", "holidays", "theirs%2Fholidays", "theirs%2Fmail", "theirs%2Fnightly",
     ]  # fmt: skip
     return {
-        "references": references, "run": run["id"], "dead": dead["id"], "job": job["id"], "workflow": workflow["id"], "token": token,
+        "references": references, "run": run["id"], "dead": dead["id"], "job": job["id"], "workflow": workflow["id"],
+        "token": token, "worker": str(worker_id),
     }  # fmt: skip
 
 
 def bodies_for(method: str, path: str, known: dict[str, Any]) -> list[bytes]:
-    """Bodies with which the request would be carried out, if what it names were ours."""
+    """Bodies with which the request would succeed if the resource were ours."""
     if method in ("GET", "DELETE"):
         return [b""]
     now = datetime.now(UTC)
@@ -289,9 +393,39 @@ def bodies_for(method: str, path: str, known: dict[str, Any]) -> list[bytes]:
             {"ids": [known["dead"]]},
             {"filter": {}},
             {"filter": {"queue": "mail"}, "again": True},
+            {"ids": [known["dead"]], "canary": True},
         ],
         "/v1/queues/{name}": [{"max_running": 7}],
+        "/v1/dead-letters/groups/{name}/note": [{"note": "ours"}],
+        "/v1/workers/drain": [{"labels": {"place": "theirs"}}],
+        # Runs and workers of theirs, by their ids.
+        "/v1/worker/beat": [{"worker_id": known["worker"], "held": []}],
+        "/v1/worker/claim": [{"worker_id": known["worker"], "slots": {"mail": 1}, "tasks": ["send"], "held": []}],
+        "/v1/worker/register": [{"worker_id": known["worker"], "name": "w", "queues": {"mail": 1}, "tasks": {}}],
+        "/v1/worker/outcomes": [
+            {
+                "worker_id": known["worker"],
+                "outcomes": [{"run_id": known["run"], "token": 1, "state": "succeeded"}],
+            }
+        ],
+        "/v1/worker/logs": [{"worker_id": known["worker"], "ended": [[known["dead"], 1]]}],
+        "/v1/worker/leave": [{"worker_id": known["worker"]}],
+        "/v1/worker/upstream": [{"worker_id": known["worker"], "attempts": [[known["run"], 1]]}],
+        "/v1/worker/checkpoints/open": [{"worker_id": known["worker"], "run_id": known["dead"], "token": 1}],
+        "/v1/worker/expand": [
+            {
+                "worker_id": known["worker"],
+                "run_id": known["run"],
+                "token": 1,
+                "kind": "workflow",
+                "payload": {"steps": [{"key": "a", "task": "send"}]},
+            }
+        ],
         "/v1/calendars/{name}": [{"dates": ["2031-01-01"]}],
+        "/v1/calendars/{name}/preview": [{"dates": ["2031-01-01"]}],
+        "/v1/alert-channels/{name}": [MAIL],
+        "/v1/alert-rules/{name}": [{"condition": {"kind": "heartbeat_silent", "heartbeat": "mine"}}],
+        "/v1/alert-silences": [{"rule": "mail", "reason": "mine", "until": "2099-01-01T00:00:00Z"}],
         "/v1/tokens": [
             {"name": "more", "role": "viewer", "namespace": THEIRS},
             {"name": "all", "role": "viewer", "namespace": "*"},
@@ -303,7 +437,7 @@ def bodies_for(method: str, path: str, known: dict[str, Any]) -> list[bytes]:
 
 
 async def state_of(sql: Any, workflow_id: str) -> dict[str, Any]:
-    """All that is theirs."""
+    """Everything that belongs to them."""
     queries = {
         "runs": "select * from foliot.runs where queue like 'theirs/%' order by id",
         "history": "select * from foliot.history where queue like 'theirs/%' order by id",
@@ -311,6 +445,11 @@ async def state_of(sql: Any, workflow_id: str) -> dict[str, Any]:
         "pauses": "select * from foliot.pauses where name like 'theirs/%' or kind = 'everything' order by kind, name",
         "queues": "select * from foliot.queues where name like 'theirs/%'",
         "calendars": "select * from foliot.calendars where name like 'theirs/%'",
+        "alert_channels": "select * from foliot.alert_channels where name like 'theirs/%'",
+        "alert_rules": "select * from foliot.alert_rules where name like 'theirs/%'",
+        "alerts": "select * from foliot.alerts where namespace = 'theirs' order by id",
+        "silences": "select * from foliot.alert_silences where namespace = 'theirs'",
+        "heartbeats": "select * from foliot.heartbeats where name like 'theirs/%'",
         "tokens": "select id, name, role, revoked_at from foliot.tokens where namespace = 'theirs' order by id",
         "workers": "select id, draining_at from foliot.workers order by id",
         "parents": f"select * from foliot.parents where id = '{UUID(workflow_id)}'",
@@ -318,7 +457,7 @@ async def state_of(sql: Any, workflow_id: str) -> dict[str, Any]:
     return {name: [tuple(row) for row in await sql.fetch(query)] for name, query in queries.items()}
 
 
-async def test_the_same_names_and_keys_in_two_namespaces_do_not_meet(
+async def test_equal_names_and_keys_in_two_namespaces_are_independent(
     app: FastAPI, client: httpx.AsyncClient, store: Store
 ) -> None:
     tokens = {namespace: bearer(await make_token(store, Role.ADMIN, namespace)) for namespace in (OURS, THEIRS)}
@@ -342,7 +481,7 @@ async def test_the_same_names_and_keys_in_two_namespaces_do_not_meet(
     assert (await client.get("/v1/jobs/nightly", headers=tokens[THEIRS])).status_code == 200
 
 
-async def test_a_token_for_all_namespaces_says_which_one_it_means(
+async def test_a_token_for_all_namespaces_selects_one_by_header(
     app: FastAPI, client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     over_all = bearer(await make_token(store))

@@ -1,5 +1,5 @@
-"""Events of runs: every ending once and in order, whoever commits late; gone on from anywhere; and cheap, because one
-looks for all."""
+"""Event streams: every ending once and in order, whichever transaction commits late; resumable anywhere; and cheap,
+because one poll serves all followers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Follower:
         self.comments = 0
 
     async def next(self) -> tuple[str, Any]:
-        """The id of the next event, and what it says."""
+        """The id of the next event, and its data."""
         while not self._found:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 text = (await anext(self._stream)).decode()
@@ -54,7 +54,7 @@ class Follower:
         return [(event["id"], event["status"]) for event in [(await self.next())[1] for _ in range(number)]]
 
     async def endings(self, number: int) -> list[tuple[str, str]]:
-        """Ids of the events and of the runs."""
+        """The ids of the events and of their runs."""
         found: list[tuple[str, str]] = []
         while len(found) < number:
             event_id, event = await self.next()
@@ -92,7 +92,7 @@ async def follower(
     )
     found = Follower(stream)
     try:
-        # It is there from the first words on; what it is told of begins with its place.
+        # The follower is registered before its first event, and its events begin there.
         await anext(stream)
         if is_followed:
             await feed.join()
@@ -101,7 +101,7 @@ async def follower(
         await stream.aclose()
 
 
-async def test_endings_come_in_order_with_what_there_is_to_know(store: Store) -> None:
+async def test_endings_are_streamed_in_order_with_all_fields(store: Store) -> None:
     async with follower(store) as found:
         done = await finish(store, name="x", options='{"tags": ["red"]}')
         failed = await finish(store, RunState.FAILED, error="no luck")
@@ -117,31 +117,33 @@ async def test_endings_come_in_order_with_what_there_is_to_know(store: Store) ->
     assert cursor_of(first[0]) < cursor_of(second[0])
 
 
-async def test_an_ending_that_is_committed_late_is_told_in_its_place(store: Store, database_url: str) -> None:
+async def test_an_ending_that_commits_late_keeps_its_place(store: Store, database_url: str) -> None:
     slow, quick = await insert(store), await insert(store)
     claims = {claimed.run_id: claimed for claimed in await claim(store, count=2)}
     async with follower(store) as found:
         session = await asyncpg.connect(database_url)
         async with session.transaction():
-            assert await store.runs.finish_in(session, WORKER, Outcome(slow, claims[slow].token, RunState.SUCCEEDED))
-            await store.runs.finish_runs(WORKER, [Outcome(quick, claims[quick].token, RunState.SUCCEEDED)])
+            assert await store.outcomes.finish_in(
+                session, WORKER, Outcome(slow, claims[slow].token, RunState.SUCCEEDED)
+            )
+            await store.outcomes.finish_runs(WORKER, [Outcome(quick, claims[quick].token, RunState.SUCCEEDED)])
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(1.5):
                     await anext(found._stream)
         await session.close()
-    # A generator that was interrupted has ended; another one goes on from before.
+    # An interrupted generator has ended; another one resumes from before.
     async with follower(store, since=(datetime.now(UTC) - timedelta(minutes=1), UUID(int=0))) as again:
         assert [run for _, run in await again.endings(2)] == [str(slow), str(quick)]
 
 
-async def test_every_ending_is_told_once_and_in_order_while_many_end_at_once(store: Store, database_url: str) -> None:
+async def test_concurrent_endings_are_streamed_once_and_in_order(store: Store, database_url: str) -> None:
     async def ending(number: int) -> list[str]:
         chance = random.Random(number)
         session = await asyncpg.connect(database_url)
         runs = [await insert(store, queue=f"q{number}") for _ in range(20)]
         for claimed in await claim(store, queue=f"q{number}", count=20):
             async with session.transaction():
-                assert await store.runs.finish_in(
+                assert await store.outcomes.finish_in(
                     session, WORKER, Outcome(claimed.run_id, claimed.token, RunState.SUCCEEDED)
                 )
                 await asyncio.sleep(chance.uniform(0, 0.2))
@@ -157,7 +159,7 @@ async def test_every_ending_is_told_once_and_in_order_while_many_end_at_once(sto
     assert places == sorted(places)
 
 
-async def test_it_goes_on_from_any_event_on_another_server(store: Store) -> None:
+async def test_a_stream_resumes_after_any_event_on_another_server(store: Store) -> None:
     async with follower(store) as found:
         runs = [str(await finish(store)) for _ in range(5)]
         told = await found.endings(5)
@@ -174,14 +176,14 @@ async def test_starts_and_retries_are_seen_before_the_end(store: Store) -> None:
         run_id = await insert(store)
         (first,) = await claim(store)
         assert await found.states(1) == [(str(run_id), "running")]
-        await store.runs.retry_runs(
+        await store.outcomes.retry_runs(
             WORKER, [Outcome(run_id, first.token, RunState.SCHEDULED, "error", delay_seconds=60)]
         )
         assert await found.states(1) == [(str(run_id), "retrying")]
         await store.runs.move_runs([run_id], RunState.READY)
         (second,) = await claim(store)
         assert await found.states(1) == [(str(run_id), "running")]
-        await store.runs.finish_runs(WORKER, [Outcome(run_id, second.token, RunState.SUCCEEDED)])
+        await store.outcomes.finish_runs(WORKER, [Outcome(run_id, second.token, RunState.SUCCEEDED)])
         assert await found.states(1) == [(str(run_id), "completed")]
 
 
@@ -196,7 +198,7 @@ async def test_starts_and_retries_are_seen_before_the_end(store: Store) -> None:
     ],
     ids=["queue", "task", "state", "tag", "job"],
 )
-async def test_filters_hold_for_what_was_and_for_what_comes(store: Store, wanted: Filter, expected: list[str]) -> None:
+async def test_filters_apply_to_past_and_future_events(store: Store, wanted: Filter, expected: list[str]) -> None:
     feed = feed_of(store)
     began = (datetime.now(UTC) - timedelta(minutes=1), UUID(int=0))
     async with follower(store, feed) as everything, follower(store, feed, wanted) as some:
@@ -215,7 +217,9 @@ async def test_filters_hold_for_what_was_and_for_what_comes(store: Store, wanted
     assert [name for name, run in made.items() if f'"id":"{run}"' in past] == expected
 
 
-async def test_one_looks_for_all_and_nobody_when_nobody_follows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_feed_polls_once_for_all_followers_and_stops_without_any(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = 0
     really = store.run_events.list_endings
 
@@ -236,7 +240,7 @@ async def test_one_looks_for_all_and_nobody_when_nobody_follows(store: Store, mo
     assert began < 20
 
 
-async def test_who_is_too_slow_is_let_go_of_and_goes_on(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_follower_is_disconnected_and_resumes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_feed, "KEPT", 60)
     feed = feed_of(store)
     async with follower(store, feed) as quick:
@@ -246,7 +250,7 @@ async def test_who_is_too_slow_is_let_go_of_and_goes_on(store: Store, monkeypatc
         runs = [str(await finish(store)) for _ in range(2)]
         assert [run for _, run in await quick.endings(2)] == runs
         first = await slow
-        # No look finds more than is kept; two of them do.
+        # One poll finds at most as many events as the feed keeps, so two polls exceed it.
         for _ in range(2):
             for _ in range(40):
                 await finish(store)
@@ -257,7 +261,7 @@ async def test_who_is_too_slow_is_let_go_of_and_goes_on(store: Store, monkeypatc
             assert len(await again.endings(80)) == 80
 
 
-async def test_a_stream_says_that_it_is_there_and_ends_when_the_server_stops(
+async def test_a_stream_sends_heartbeats_and_ends_when_the_server_stops(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_stream, "HEARTBEAT_SECONDS", 0.1)
@@ -276,7 +280,7 @@ async def test_one_run_is_followed_to_its_end(store: Store) -> None:
         (claimed,) = await claim(store)
         seen_id, seen = await stream.next()
         assert seen["status"] == "running"
-        await store.runs.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED)])
+        await store.outcomes.finish_runs(WORKER, [Outcome(run_id, claimed.token, RunState.SUCCEEDED)])
         assert (await stream.next())[1]["status"] == "completed"
         with pytest.raises(StopAsyncIteration):
             await stream.next()
@@ -284,7 +288,7 @@ async def test_one_run_is_followed_to_its_end(store: Store) -> None:
     assert [b'"completed"' in event for event in again] == [True]
 
 
-async def test_over_http(client: httpx.AsyncClient, store: Store) -> None:
+async def test_events_are_streamed_over_http(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await finish(store)
     answer = await client.get(f"/v1/runs/{run_id}/events")
     assert (answer.headers["content-type"].split(";")[0], answer.text.count("event: run")) == ("text/event-stream", 1)
@@ -307,7 +311,7 @@ async def test_over_http(client: httpx.AsyncClient, store: Store) -> None:
     ],
     ids=["state", "job", "long-ago", "no-id", "old-id"],
 )
-async def test_what_makes_no_sense_is_refused(
+async def test_invalid_requests_are_refused(
     client: httpx.AsyncClient, query: dict[str, str], headers: dict[str, str], field: str
 ) -> None:
     answer = await client.get("/v1/events", params=query, headers=headers)
@@ -316,7 +320,7 @@ async def test_what_makes_no_sense_is_refused(
 
 @pytest.mark.process
 @pytest.mark.timeout(120)
-async def test_the_client_hears_everything_once_although_the_server_is_killed(
+async def test_the_client_gets_every_ending_once_although_the_server_is_killed(
     store: Store, database_url: str, free_tcp_port: int
 ) -> None:
     environment = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": str(free_tcp_port)}

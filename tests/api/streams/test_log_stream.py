@@ -1,4 +1,4 @@
-"""The output of a run over HTTP: at once, and as a stream from a real server to real clients."""
+"""The output of a run over HTTP: as a whole, and streamed from a real server to real clients."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def write(store: Store, run_id: UUID, token: int, at: int, chunk: bytes) -
 async def end(
     store: Store, run_id: UUID, token: int, output: bytes | None, state: RunState = RunState.SUCCEEDED
 ) -> None:
-    assert await store.runs.finish_runs(WORKER, [Outcome(run_id, token, state, output=output)]) == 1
+    assert await store.outcomes.finish_runs(WORKER, [Outcome(run_id, token, state, output=output)]) == 1
 
 
 class Stream:
@@ -50,7 +50,7 @@ class Stream:
         self._lines = answer.aiter_lines()
 
     async def next(self) -> tuple[str, str, Any]:
-        """Kind, id and data."""
+        """The kind, id and data of the next event."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for line in self._lines:
@@ -72,7 +72,7 @@ def text_of(events: list[tuple[str, str, Any]]) -> str:
     return "".join(data["text"] for kind, _, data in events if kind == "output")
 
 
-async def test_live_parts_while_it_runs_and_the_kept_output_after(client: httpx.AsyncClient, store: Store) -> None:
+async def test_output_is_streamed_live_and_stored_at_the_end(client: httpx.AsyncClient, store: Store) -> None:
     run_id, token = await running(store)
     path = f"/v1/runs/{run_id}/logs"
     assert (await client.get(path)).content == b""
@@ -84,9 +84,9 @@ async def test_live_parts_while_it_runs_and_the_kept_output_after(client: httpx.
     assert (await client.get(path)).content == b"one\ntwo\n"
 
 
-async def test_each_attempt_has_its_own(client: httpx.AsyncClient, store: Store) -> None:
+async def test_each_attempt_has_its_own_output(client: httpx.AsyncClient, store: Store) -> None:
     run_id, token = await running(store)
-    await store.runs.retry_runs(WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", output=b"first")])
+    await store.outcomes.retry_runs(WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", output=b"first")])
     assert (await client.get(f"/v1/runs/{run_id}/logs")).content == b"first"
     await store.runs.move_runs([run_id], RunState.READY)
     (second,) = await claim(store)
@@ -100,17 +100,17 @@ async def test_each_attempt_has_its_own(client: httpx.AsyncClient, store: Store)
         assert (await client.get(f"/v1/runs/{missing}/logs?follow=1")).status_code == 404
 
 
-async def test_of_a_lost_attempt_there_is_what_it_had_shown(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_lost_attempt_keeps_the_output_that_it_had_written(client: httpx.AsyncClient, store: Store) -> None:
     run_id, token = await running(store)
     await write(store, run_id, token, 0, b"last words")
     await store.workers.remove_worker(WORKER)
-    await store.runs.lose_runs(10, 1)
+    await store.lost_runs.lose_runs(10, 1)
     assert (await client.get(f"/v1/runs/{run_id}/logs")).content == b"last words"
     events = await _all(client, run_id)
     assert (text_of(events), events[-1][2]["reason"]) == ("last words", "lost")
 
 
-async def test_a_run_that_has_ended_streams_what_is_kept_and_its_end(client: httpx.AsyncClient, store: Store) -> None:
+async def test_an_ended_run_streams_its_stored_output_and_its_end(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await finish(store, RunState.FAILED, error="no", output="naïve\n".encode())
     events = await _all(client, run_id)
     assert [kind for kind, _, _ in events] == ["output", "end"]
@@ -132,7 +132,7 @@ async def test_a_large_kept_output_comes_in_slices_with_whole_characters(
 
 
 @pytest.mark.parametrize("event_id", ["x", "1", "1:", "0:1", "-1:1", "1:9999999999999999999"])
-async def test_a_place_to_resume_from_that_is_none_is_refused(
+async def test_a_malformed_place_to_resume_from_is_refused(
     client: httpx.AsyncClient, store: Store, event_id: str
 ) -> None:
     run_id = await finish(store)
@@ -140,7 +140,7 @@ async def test_a_place_to_resume_from_that_is_none_is_refused(
     assert (answer.status_code, answer.json()["field"]) == (422, "Last-Event-ID")
 
 
-async def test_a_place_in_an_attempt_that_never_was_counts_as_none(client: httpx.AsyncClient, store: Store) -> None:
+async def test_a_place_in_an_unknown_attempt_is_ignored(client: httpx.AsyncClient, store: Store) -> None:
     run_id = await finish(store, output=b"all")
     assert text_of(await _all(client, run_id, **{"Last-Event-ID": "77:1"})) == "all"
 
@@ -168,9 +168,7 @@ class TestOverARealConnection:
         async with httpx.AsyncClient(base_url=started["address"], timeout=PATIENCE_SECONDS) as client:
             yield client
 
-    async def test_output_and_progress_arrive_as_they_come_until_the_end(
-        self, remote: httpx.AsyncClient, store: Store
-    ) -> None:
+    async def test_output_and_progress_arrive_live_until_the_end(self, remote: httpx.AsyncClient, store: Store) -> None:
         run_id, token = await running(store)
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1") as answer:
             stream = Stream(answer)
@@ -183,7 +181,7 @@ class TestOverARealConnection:
             )
             assert await stream.next() == ("progress", "", {"share": 0.5, "message": "half", "attempt": 1})
             kept = "h€llo\nbye\n".encode()
-            await store.runs.retry_runs(WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", output=kept)])
+            await store.outcomes.retry_runs(WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", output=kept)])
             assert await stream.next() == ("output", "1:12", {"attempt": 1, "text": "bye\n"})
             await store.runs.move_runs([run_id], RunState.READY)
             (second,) = await claim(store)
@@ -198,7 +196,7 @@ class TestOverARealConnection:
             with pytest.raises(AssertionError, match="has ended"):
                 await stream.next()
 
-    async def test_who_broke_off_goes_on_where_they_were(self, remote: httpx.AsyncClient, store: Store) -> None:
+    async def test_a_disconnected_follower_resumes(self, remote: httpx.AsyncClient, store: Store) -> None:
         run_id, token = await running(store)
         await write(store, run_id, token, 0, b"one\n")
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1") as answer:
@@ -215,13 +213,13 @@ class TestOverARealConnection:
     async def test_one_attempt_ends_with_that_attempt(self, remote: httpx.AsyncClient, store: Store) -> None:
         run_id, token = await running(store)
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1&attempt=1") as answer:
-            await store.runs.retry_runs(
+            await store.outcomes.retry_runs(
                 WORKER, [Outcome(run_id, token, RunState.SCHEDULED, "error", delay_seconds=60, output=b"x")]
             )
             events = await Stream(answer).rest()
         assert (text_of(events), events[-1][2]["status"]) == ("x", "retrying")
 
-    async def test_a_server_that_stops_does_not_wait_for_those_who_follow(
+    async def test_a_stopping_server_does_not_wait_for_followers(
         self, server: FoliotProcess, remote: httpx.AsyncClient, store: Store
     ) -> None:
         run_id, token = await running(store)
@@ -234,21 +232,22 @@ class TestOverARealConnection:
             with pytest.raises(AssertionError, match="has ended"):
                 await stream.next()
             assert await server.wait() == 0
-            # The run goes on, and so would its log.
+            # The run is still running, so its log would continue.
             assert time.monotonic() - began < 20
 
-    async def test_when_the_client_has_gone_nothing_is_asked_for_any_more(
-        self, remote: httpx.AsyncClient, store: Store, sql: Any
-    ) -> None:
+    async def test_a_disconnect_stops_the_queries(self, remote: httpx.AsyncClient, store: Store, sql: Any) -> None:
         run_id, token = await running(store)
 
         async def looks() -> int:
-            busy = "application_name = 'foliot server' and datname = current_database() and state_change > now() - interval '0.8 s'"
+            busy = (
+                "application_name = 'foliot server' and datname = current_database() and state_change > now() - "
+                "interval '0.8 s'"
+            )
             return int(await sql.fetchval(f"select count(*) from pg_stat_activity where {busy}"))
 
         async with remote.stream("GET", f"/v1/runs/{run_id}/logs?follow=1") as answer:
             await write(store, run_id, token, 0, b"one\n")
-            # Held on to: a stream that nobody holds is closed when the collector comes by.
+            # Keep a reference, because an unreferenced stream is closed by the garbage collector.
             stream = Stream(answer)
             await stream.next()
             assert await until(looks)
@@ -260,9 +259,7 @@ class TestOverARealConnection:
         assert await until(is_silent)
 
 
-async def test_who_waits_for_a_silent_run_hears_that_we_are_there(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_follower_of_a_silent_run_gets_heartbeats(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_stream, "HEARTBEAT_SECONDS", 0.1)
     run_id, token = await running(store)
     stream = LogStream(
@@ -275,7 +272,7 @@ async def test_who_waits_for_a_silent_run_hears_that_we_are_there(
 
 
 @pytest.mark.process
-async def test_the_client_goes_on_when_the_server_was_restarted(store: Store, database_url: str) -> None:
+async def test_the_client_resumes_after_a_restart_of_the_server(store: Store, database_url: str) -> None:
     run_id, token = await running(store)
     port = free_port()
     environment = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": str(port)}

@@ -48,7 +48,10 @@ def one_attempt_at_a_time(history: History) -> Iterator[str]:
         token, attempt, holder = 0, 0, ""
         for change in changes:
             if is_claim(change) and (change.token != token + 1 or change.attempt != attempt + 1):
-                yield f"run {run_id} went from attempt {attempt}, token {token} to {change.attempt}, {change.token} at {change.at}"
+                yield (
+                    f"run {run_id} went from attempt {attempt}, token {token} to {change.attempt}, {change.token} "
+                    f"at {change.at}"
+                )
             elif not is_claim(change) and change.token != token and change.kind != "insert":
                 yield f"run {run_id} went from token {token} to {change.token} without a claim at {change.at}"
             if change.before == "running" == change.after and change.worker_id != holder:
@@ -65,9 +68,15 @@ def stale_tokens_are_refused(history: History) -> Iterator[str]:
             if is_claim(change):
                 claim = change
             elif claim is not None and change.token < claim.token:
-                yield f"run {run_id}: {change.kind} at {change.at} with token {change.token} after {claim.token} was granted"
+                yield (
+                    f"run {run_id}: {change.kind} at {change.at} with token {change.token} after {claim.token} was "
+                    f"granted"
+                )
             elif claim is not None and change.kind == "finish" and not _may_finish(claim, change):
-                yield f"run {run_id} was claimed by {claim.worker_id} ({claim.writer}), finished by {change.worker_id} ({change.writer})"
+                yield (
+                    f"run {run_id} was claimed by {claim.worker_id} ({claim.writer}), finished by "
+                    f"{change.worker_id} ({change.writer})"
+                )
 
 
 def _may_finish(claim: Change, end: Change) -> bool:
@@ -111,12 +120,17 @@ def allowed_transitions(history: History) -> Iterator[str]:
 
 @invariant(13)
 def budgets(history: History) -> Iterator[str]:
-    """A run uses at most `retries` + 1 attempts and at most the allowed lost ones. Released attempts do not count."""
+    """A run uses at most `retries` + 1 attempts and at most the allowed lost ones. Released attempts do not count, nor
+    do losses before the last recorded step."""
     for run in history.runs:
         if run.attempt - run.lost > run.retries + 1:
             yield f"run {run.id} had {run.attempt - run.lost} attempts and {run.retries} retries"
-        if run.lost > history.settings.lost_attempts_max:
-            yield f"run {run.id} was lost {run.lost} times, and may be {history.settings.lost_attempts_max} times"
+        before = max((record.lost for record in history.records_of.get(run.id, ())), default=0)
+        if run.lost - before > history.settings.lost_attempts_max:
+            yield (
+                f"run {run.id} was lost {run.lost - before} times, and may be {history.settings.lost_attempts_max} "
+                f"times"
+            )
 
 
 @invariant(14)
@@ -132,7 +146,10 @@ def backs_off(history: History) -> Iterator[str]:
             elif change.before == "running" and change.after == "scheduled":
                 due_at = change.due_at
                 if due_at < started_at:
-                    yield f"run {run_id} is to start again at {due_at}, before the attempt that failed, which began at {started_at}"
+                    yield (
+                        f"run {run_id} is to start again at {due_at}, before the attempt that failed, which began "
+                        f"at {started_at}"
+                    )
 
 
 @invariant(15)
@@ -172,7 +189,9 @@ def lost_in_time(history: History) -> Iterator[str]:
             # The next search finds a claim that was on its way when the lease ended.
             since = max(end, claim.at)
             if (late := (loss.at - since) / SECOND) > room + history.disturbed_seconds(since, loss.at, LOOKING):
-                yield f"run {loss.run_id} was taken from worker {claim.worker_id} {late:.1f} s after its lease had ended"
+                yield (
+                    f"run {loss.run_id} was taken from worker {claim.worker_id} {late:.1f} s after its lease had ended"
+                )
 
 
 def lost_claims(history: History) -> Iterator[tuple[Change, Change]]:
@@ -211,7 +230,10 @@ def nothing_is_done_without_a_lease(history: History) -> Iterator[str]:
                 fault.since <= end and effect.at <= fault.until + KILLED_WITHIN
                 for fault in frozen.get(effect.process, ())
             ):
-                yield f"run {run_id}, token {effect.token}: {effect.kind} {(effect.at - end) / SECOND:.1f} s after its worker's lease"
+                yield (
+                    f"run {run_id}, token {effect.token}: {effect.kind} {(effect.at - end) / SECOND:.1f} s after "
+                    f"its worker's lease"
+                )
 
 
 @invariant(19)
@@ -245,14 +267,19 @@ def effects_have_claims(history: History) -> Iterator[str]:
             if claim is None:
                 yield f"run {run_id}: {effect.kind} at {effect.at} under token {effect.token}, which was never granted"
             elif effect.at < claim.at - CLOCKS_AGREE:
-                yield f"run {run_id}: {effect.kind} at {effect.at}, before token {effect.token} was granted at {claim.at}"
+                yield (
+                    f"run {run_id}: {effect.kind} at {effect.at}, before token {effect.token} was granted at {claim.at}"
+                )
     for run in history.runs:
         if run.has_ledger:
             done = [(effect.kind, effect.token) for effect in history.effects_of.get(run.id, ())]
             committed = [token for kind, token in done if kind == "commit"]
             if run.guarantee == "transactional":
                 if committed != [run.token] * (run.state == "succeeded"):
-                    yield f"run {run.id} is {run.state} with token {run.token}, and its effect was committed under {committed}"
+                    yield (
+                        f"run {run.id} is {run.state} with token {run.token}, and its effect was committed under "
+                        f"{committed}"
+                    )
             elif run.state == "succeeded" and ("finish", run.token) not in done:
                 yield f"run {run.id} succeeded with token {run.token}, and did nothing under it"
 

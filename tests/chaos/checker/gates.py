@@ -61,4 +61,6 @@ def paused_is_paused(history: History) -> Iterator[str]:
             place = bisect_right(pauses[queue], (change.began_at, 1 << 62)) - 1
             # A transaction may have waited for the end of the pause between its beginning and its claim.
             if place >= 0 and pauses[queue][place][0] < change.began_at and change.at < pauses[queue][place][1]:
-                yield f"run {change.run_id} was claimed at {change.at} from {queue}, paused at {pauses[queue][place][0]}"
+                yield (
+                    f"run {change.run_id} was claimed at {change.at} from {queue}, paused at {pauses[queue][place][0]}"
+                )

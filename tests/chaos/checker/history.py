@@ -5,6 +5,7 @@ journal.jsonl   the clients' requests and the answers, written by the clients
 ledger.jsonl    the effects of jobs, written by the jobs, outside the database
 changes.jsonl   every change of a run, in order, written by triggers in the same transaction
 leases.jsonl    the same for workers and shards
+records.jsonl   the same for the steps of durable functions
 faults.jsonl    the faults, with their durations
 memory.jsonl    the memory of each process, every few seconds
 runs.jsonl, jobs.jsonl, workflows.jsonl   the tables at the end
@@ -110,6 +111,19 @@ class Lease(msgspec.Struct, array_like=True, gc=False):
     expires_at: int
     expired_at: int
     """When the previous lease ended, or was to end."""
+
+
+class Record(msgspec.Struct, array_like=True, gc=False):
+    """A change of what is recorded of a durable function."""
+
+    seq: int
+    at: int
+    kind: Literal["begin", "done", "change", "effect"]
+    """begin: a wait; change: of what was recorded before; effect: of a transaction, in that transaction."""
+    run_id: str
+    name: str
+    token: int
+    lost: int
 
 
 class Fault(msgspec.Struct, array_like=True):
@@ -225,6 +239,7 @@ class History(msgspec.Struct, dict=True):
     jobs: list[Job] = []
     workflows: list[Workflow] = []
     memory: list[Memory] = []
+    records: list[Record] = []
 
     @cached_property
     def by_id(self) -> dict[str, Run]:
@@ -259,6 +274,13 @@ class History(msgspec.Struct, dict=True):
             found.setdefault(effect.run_id, []).append(effect)
         return found
 
+    @cached_property
+    def records_of(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = {}
+        for record in self.records:
+            found.setdefault(record.run_id, []).append(record)
+        return found
+
     def disturbed_seconds(self, since: int, until: int, by: str | tuple[str, ...] = "") -> float:
         """How much of a span was disturbed by faults. Two at once count twice: what they do adds up. `by`: how their
         targets begin."""
@@ -290,6 +312,7 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "jobs": Job,
     "workflows": Workflow,
     "memory": Memory,
+    "records": Record,
 }
 
 

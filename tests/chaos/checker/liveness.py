@@ -25,7 +25,10 @@ def starts_soon(history: History) -> Iterator[str]:
                 run = history.by_id.get(run_id)
                 disturbed = history.disturbed_seconds(ready_at, change.at)
                 if run is not None and run.queue not in paused and seconds > most + disturbed:
-                    yield f"run {run_id} was ready at {ready_at} and claimed {seconds:.1f} s later, {disturbed:.1f} s of it in faults"
+                    yield (
+                        f"run {run_id} was ready at {ready_at} and claimed {seconds:.1f} s later, {disturbed:.1f} s "
+                        f"of it in faults"
+                    )
             ready_at = 0
 
 

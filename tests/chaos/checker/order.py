@@ -64,7 +64,10 @@ def in_order_of_rank(history: History) -> Iterator[str]:
                 and first[1] < claim.began_at - SEEN
                 and _is_left(history, first[2], claim)
             ):
-                yield f"run {claim.run_id} was claimed at {claim.at}, and {first[2]}, ready since {first[1]}, ranks before it"
+                yield (
+                    f"run {claim.run_id} was claimed at {claim.at}, and {first[2]}, ready since {first[1]}, ranks "
+                    f"before it"
+                )
 
 
 def _is_left(history: History, run_id: str, claim: Change) -> bool:

@@ -65,7 +65,10 @@ def throughput_recovers(history: History) -> Iterator[str]:
             until = last if at is None else at
             seconds = (until - fault.healed_at) / SECOND
             if seconds > RECOVERY_SECONDS + history.broken_seconds(fault.healed_at, until):
-                yield f"{seconds:.1f} s after {fault.kind} of {fault.target} at {fault.since} {'still ' * (at is None)}few runs ended"
+                yield (
+                    f"{seconds:.1f} s after {fault.kind} of {fault.target} at {fault.since} "
+                    f"{'still ' * (at is None)}few runs ended"
+                )
 
 
 @invariant(38)
@@ -80,7 +83,10 @@ def work_resumes_with_postgres(history: History) -> Iterator[str]:
                 until = history.settings.quiet_at if at is None else min(at, history.settings.quiet_at)
                 seconds = (until - fault.healed_at) / SECOND
                 if seconds > RESUMING_SECONDS + history.broken_seconds(fault.healed_at, until):
-                    yield f"after {fault.kind} at {fault.since}, which was over at {fault.healed_at}, no run ended for {seconds:.1f} s"
+                    yield (
+                        f"after {fault.kind} at {fault.since}, which was over at {fault.healed_at}, no run ended "
+                        f"for {seconds:.1f} s"
+                    )
 
 
 @invariant(39)
@@ -96,7 +102,10 @@ def memory_stays(history: History) -> Iterator[str]:
             fifth = partial(_between, taken, first, length)
             early, late = fifth(0.2, 0.4), fifth(0.8, 1.0)
             if late > early + max(GROWTH_SHARE * early, GROWTH_BYTES):
-                yield f"{target} ({process}) grew from {early / 1e6:.1f} to {late / 1e6:.1f} MB in {length / SECOND:.0f} s"
+                yield (
+                    f"{target} ({process}) grew from {early / 1e6:.1f} to {late / 1e6:.1f} MB in "
+                    f"{length / SECOND:.0f} s"
+                )
 
 
 def _between(taken: list[Memory], first: int, length: int, begin: float, end: float) -> float:

@@ -102,7 +102,10 @@ def epochs_fence(history: History) -> Iterator[str]:
         if not lease.owner and lease.epoch < epoch:
             yield f"shard {lease.id} went back from epoch {epoch} to {lease.epoch} at {lease.at}"
         if lease.owner and lease.owner_before and lease.at < lease.expired_at:
-            yield f"shard {lease.id} was taken from {lease.owner_before} at {lease.at}, whose lease ends at {lease.expired_at}"
+            yield (
+                f"shard {lease.id} was taken from {lease.owner_before} at {lease.at}, whose lease ends at "
+                f"{lease.expired_at}"
+            )
         before.append(lease)
     shards = {job.id: str(job.shard) for job in history.jobs}
     ticks = {run.id for runs in runs_by_job(history).values() for run in runs}
@@ -110,7 +113,10 @@ def epochs_fence(history: History) -> Iterator[str]:
         if change.kind == "insert" and change.run_id in ticks and change.writer:
             run = history.by_id[change.run_id]
             if not _owned_by(change.writer, change.began_at, change.at, owned.get(shards[run.job_id], [])):
-                yield f"run {run.id} of shard {shards[run.job_id]} was fired at {change.at} by {change.writer}, who did not own it"
+                yield (
+                    f"run {run.id} of shard {shards[run.job_id]} was fired at {change.at} by {change.writer}, who "
+                    f"did not own it"
+                )
 
 
 def _owned_by(writer: str, began_at: int, at: int, leases: list[Lease]) -> bool:

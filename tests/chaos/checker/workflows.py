@@ -30,7 +30,10 @@ def children_after_parents(history: History) -> Iterator[str]:
                 ]
                 needs_all = run.rule not in ("one_success", "one_failed")
                 if (needs_all and len(states) < len(run.upstream)) or not may_run(run.rule, states):
-                    yield f"step {run.step} ({run.id}, {run.rule}) started at {change.at} after {states} of {len(run.upstream)}"
+                    yield (
+                        f"step {run.step} ({run.id}, {run.rule}) started at {change.at} after {states} of "
+                        f"{len(run.upstream)}"
+                    )
                 break
 
 

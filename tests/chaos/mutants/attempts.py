@@ -65,9 +65,10 @@ def an_ended_run_is_revived(history: History, chance: random.Random) -> None:
 
 
 @breaks(12)
-def a_skipped_run_was_running(history: History, chance: random.Random) -> None:
-    run = a_run(history, chance)
-    the_end(history, run).after = run.state = "skipped"
+def a_scheduled_run_is_skipped(history: History, chance: random.Random) -> None:
+    run = a_run(history, chance, attempt=2)
+    claim = next(change for change in changes_of(history, run) if change.before == "scheduled")
+    claim.after = "skipped"
 
 
 @breaks(12)

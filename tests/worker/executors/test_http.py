@@ -1,4 +1,4 @@
-"""The task `http` against a real server: what is asked, what comes of the answer, and where it refuses to go."""
+"""The task `http` against a real server: the request, the use of the response, and refused addresses."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from foliot.errors import ConfigurationError
 from foliot.model.outcome import Attempted, Ending, decide
 from foliot.model.run import RunOptions
 from foliot.model.states import RunState
+from foliot.outbound.addresses import AddressPolicy, is_public
 from foliot.worker.executors.http import http
-from foliot.worker.executors.http_addresses import AddressPolicy, is_public
 from tests.support.certificates import Authority
 from tests.support.contexts import KeptContext
 from tests.support.fake_clock import FakeClock
@@ -46,7 +46,7 @@ def kind(attempted: Attempted) -> str:
     return attempted.error.kind
 
 
-async def test_a_request_is_sent_as_asked_and_its_answer_is_the_result(server: Answering) -> None:
+async def test_a_request_is_sent_as_specified_and_its_response_is_the_result(server: Answering) -> None:
     server.answers["/hook?a=1"] = answer("201 Created", b'{"id": 7}', Content_Type="application/json", X_Other="no")
     payload = {
         "url": f"{server.url}/hook?a=1",
@@ -67,7 +67,7 @@ async def test_a_request_is_sent_as_asked_and_its_answer_is_the_result(server: A
     assert asked.headers["host"] == f"127.0.0.1:{server.port}"
 
 
-async def test_text_goes_as_it_is_and_no_body_is_no_body(server: Answering) -> None:
+async def test_a_text_body_is_sent_unchanged_and_a_missing_one_is_not_sent(server: Answering) -> None:
     server.answers["/"] = answer(body="grüß".encode())
     attempted = await request(
         {"url": server.url, "method": "PUT", "body": "plain ü", "headers": {"Content-Type": "text/csv"}}
@@ -92,7 +92,9 @@ async def test_text_goes_as_it_is_and_no_body_is_no_body(server: Answering) -> N
         ([200, 409], 201, False),
     ],
 )
-async def test_the_status_decides(server: Answering, expected: object, status: int, is_fine: bool) -> None:
+async def test_the_status_decides_about_success(
+    server: Answering, expected: object, status: int, is_fine: bool
+) -> None:
     server.answers["/"] = answer(f"{status} Whatever")
     attempted = await request({"url": server.url, "expected_status": expected})
     assert (attempted.ending is Ending.SUCCEEDED) is is_fine
@@ -100,7 +102,7 @@ async def test_the_status_decides(server: Answering, expected: object, status: i
         assert kind(attempted) == "UnexpectedStatus"
 
 
-async def test_an_unexpected_answer_is_kept_in_the_output(server: Answering) -> None:
+async def test_an_unexpected_response_is_in_the_output(server: Answering) -> None:
     server.answers["/"] = answer("500 Internal Server Error", b"it broke")
     context = KeptContext()
     attempted = await http(PRIVATE, FakeClock())({"url": server.url}, context)
@@ -122,7 +124,7 @@ async def test_an_unexpected_answer_is_kept_in_the_output(server: Answering) -> 
         ("", None),
     ],
 )
-async def test_retry_after_is_when_it_is_tried_again(server: Answering, said: str, seconds: float | None) -> None:
+async def test_retry_after_sets_the_time_of_the_retry(server: Answering, said: str, seconds: float | None) -> None:
     server.answers["/"] = answer("503 Busy", Retry_After=said)
     attempted = await request({"url": server.url})
     assert attempted.delay_seconds == seconds
@@ -134,7 +136,7 @@ async def test_retry_after_is_when_it_is_tried_again(server: Answering, said: st
 
 async def test_connection_errors_and_timeouts_are_failures(server: Answering) -> None:
     with socket.socket() as closed:
-        # Bound, so that nobody else gets it, but not listening.
+        # Bound, so that nobody else gets the port, but not listening.
         closed.bind(("127.0.0.1", 0))
         assert kind(await request({"url": f"http://127.0.0.1:{closed.getsockname()[1]}"})) == "ConnectError"
     server.answers["/garbage"] = b"SSH-2.0-OpenSSH\r\n\r\n"
@@ -150,19 +152,19 @@ async def test_an_endless_body_is_cut_while_it_is_read(server: Answering) -> Non
     result = json.loads(attempted.result or "")
     assert (len(result["body"]), result["truncated"]) == (1000, True)
     assert server.sent < 50_000_000
-    # The event loop closes the generators that were left half-way, in tasks of its own.
+    # The event loop closes unfinished generators in tasks of its own.
     gc.collect()
     await asyncio.sleep(0.01)
 
 
-async def test_a_packed_body_is_not_unpacked(server: Answering) -> None:
+async def test_a_compressed_body_is_not_decompressed(server: Answering) -> None:
     server.answers["/"] = answer(body=b"\x1f\x8b rest", Content_Encoding="gzip")
     attempted = await request({"url": server.url})
     assert attempted.ending is Ending.SUCCEEDED
     assert server.asked[0].headers["accept-encoding"] == "identity"
 
 
-async def test_redirects_are_followed_only_if_asked_for_and_not_for_ever(server: Answering) -> None:
+async def test_redirects_are_followed_on_request_up_to_a_limit(server: Answering) -> None:
     server.answers["/a"] = answer("302 Found", Location="/b")
     server.answers["/b"] = answer(body=b"there")
     server.answers["/loop"] = answer("307 Again", Location="/loop")
@@ -181,7 +183,7 @@ async def test_redirects_are_followed_only_if_asked_for_and_not_for_ever(server:
     assert len(server.asked) - before == 6
 
 
-async def test_a_redirect_takes_no_headers_to_another_host(server: Answering) -> None:
+async def test_a_redirect_to_another_host_drops_headers(server: Answering) -> None:
     async with answering() as other:
         server.answers["/"] = answer("307 There", Location=f"{other.url}/x")
         other.answers["/x"] = answer()
@@ -203,7 +205,7 @@ async def test_a_redirect_takes_no_headers_to_another_host(server: Answering) ->
         "http://169.254.169.254/latest/meta-data/",
     ],
 )
-async def test_what_is_not_public_is_refused_however_it_is_written(server: Answering, url: str) -> None:
+async def test_private_addresses_are_refused_in_any_notation(server: Answering, url: str) -> None:
     server.answers["/"] = answer()
     assert (
         kind(await request({"url": url.format(port=server.port), "timeout_seconds": 5}, config=Config()))
@@ -212,15 +214,15 @@ async def test_what_is_not_public_is_refused_however_it_is_written(server: Answe
     assert server.asked == []
 
 
-async def test_a_host_on_the_list_is_reached_wherever_it_is(server: Answering) -> None:
+async def test_an_allowed_host_is_reached_at_any_address(server: Answering) -> None:
     server.answers["/"] = answer()
     config = Config(http_allow_hosts="other.internal, LocalHost")
     assert (await request({"url": f"http://localhost:{server.port}/"}, config=config)).ending is Ending.SUCCEEDED
     assert kind(await request({"url": server.url}, config=config)) == "AddressRefused"
 
 
-async def test_a_name_is_resolved_once_and_that_address_is_connected_to(server: Answering) -> None:
-    """A name that is harmless when it is checked and ours when it is connected to."""
+async def test_a_name_is_resolved_once_and_only_that_address_is_used(server: Answering) -> None:
+    """A name that resolves to a public address at the check, and to ours at the connection."""
     server.answers["/"] = answer()
     asked: list[str] = []
 
@@ -235,7 +237,7 @@ async def test_a_name_is_resolved_once_and_that_address_is_connected_to(server: 
     assert server.asked[0].headers["host"] == f"rebound.example:{server.port}"
 
 
-async def test_one_bad_address_among_good_ones_refuses_all(server: Answering) -> None:
+async def test_one_private_address_of_a_name_refuses_the_name(server: Answering) -> None:
     async def resolver(host: str, port: int) -> list[str]:
         return ["93.184.215.14", "127.0.0.1"]
 
@@ -246,7 +248,7 @@ async def test_one_bad_address_among_good_ones_refuses_all(server: Answering) ->
     assert server.asked == []
 
 
-async def test_a_redirect_to_what_is_not_public_is_refused(server: Answering) -> None:
+async def test_a_redirect_to_a_private_address_is_refused(server: Answering) -> None:
     async def resolver(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
@@ -300,7 +302,7 @@ async def test_other_urls_are_refused(url: str) -> None:
         {"url": "http://a", "more": 1},
     ],
 )
-async def test_a_payload_that_makes_no_sense_is_refused(payload: dict[str, Any]) -> None:
+async def test_an_invalid_payload_is_refused(payload: dict[str, Any]) -> None:
     ended = await request(payload)
     assert (kind(ended), ended.is_retryable) == ("Invalid", False)
 
@@ -334,12 +336,12 @@ async def test_a_payload_that_makes_no_sense_is_refused(payload: dict[str, Any])
         ("2001:0:53aa:64c:0:0:80ff:fffe", False),
     ],
 )
-def test_which_addresses_are_public(text: str, expected: bool) -> None:
+def test_public_addresses_are_recognized(text: str, expected: bool) -> None:
     assert is_public(ipaddress.ip_address(text)) is expected
 
 
 class TestTls:
-    """To a server whose name resolves to a checked address: the certificate must be that of the name."""
+    """TLS to a checked address: the certificate must match the name."""
 
     @pytest.fixture
     def authority(self, tmp_path: Path) -> Authority:
@@ -360,7 +362,7 @@ class TestTls:
             assert len(server.asked) == (attempted.ending is Ending.SUCCEEDED)
         return attempted
 
-    async def test_the_certificate_is_checked_for_the_name_and_not_for_the_address(self, authority: Authority) -> None:
+    async def test_the_certificate_must_match_the_name_and_not_the_address(self, authority: Authority) -> None:
         assert (await self.ask(authority, "DNS:name.example")).ending is Ending.SUCCEEDED
         assert (await self.ask(authority, "IP:127.0.0.1", "https://127.0.0.1")).ending is Ending.SUCCEEDED
 
@@ -373,12 +375,12 @@ class TestTls:
         assert attempted.error is not None
         assert "CERTIFICATE_VERIFY_FAILED" in attempted.error.message
 
-    async def test_a_certificate_that_nobody_signed_is_refused(self, authority: Authority) -> None:
+    async def test_a_self_signed_certificate_is_refused(self, authority: Authority) -> None:
         attempted = await self.ask(authority, "DNS:name.example", is_self_signed=True)
         assert kind(attempted) == "ConnectError"
 
     @pytest.mark.parametrize("content", [None, "no certificate"])
-    def test_a_file_of_authorities_that_is_none_is_said_at_the_start(self, tmp_path: Path, content: str | None) -> None:
+    def test_an_invalid_file_of_authorities_is_reported_at_startup(self, tmp_path: Path, content: str | None) -> None:
         path = tmp_path / "ca.pem"
         if content is not None:
             path.write_text(content)

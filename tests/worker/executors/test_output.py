@@ -1,5 +1,4 @@
-"""Output that is capped while it is read: head and tail are exact, and so is the count of what fell out between
-them."""
+"""Capped output: head and tail are exact, and so is the number of bytes dropped between them."""
 
 from __future__ import annotations
 
@@ -24,14 +23,14 @@ def capped(limit: int, written: list[bytes]) -> CappedOutput:
 
 
 @given(limits, chunks)
-def test_what_fits_is_kept_as_it_is(limit: int, written: list[bytes]) -> None:
+def test_output_within_the_limit_is_kept_unchanged(limit: int, written: list[bytes]) -> None:
     whole = b"".join(written)
     output = capped(max(limit, len(whole)), written)
     assert (output.value(), output.dropped) == (whole, 0)
 
 
 @given(limits, chunks)
-def test_of_what_does_not_fit_head_and_tail_are_exact_and_the_rest_is_counted(limit: int, written: list[bytes]) -> None:
+def test_longer_output_keeps_head_and_tail_and_counts_the_rest(limit: int, written: list[bytes]) -> None:
     whole = b"".join(written)
     output = capped(limit, written)
     if len(whole) <= limit:
@@ -52,7 +51,7 @@ def test_never_more_than_the_limit_is_held(limit: int, written: list[bytes]) -> 
 
 
 @given(limits, chunks)
-def test_it_does_not_matter_how_the_output_was_cut_into_chunks(limit: int, written: list[bytes]) -> None:
+def test_the_result_does_not_depend_on_chunks(limit: int, written: list[bytes]) -> None:
     whole = b"".join(written)
     assert capped(limit, written).value() == capped(limit, [whole]).value()
     assert (

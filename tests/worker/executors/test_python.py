@@ -1,5 +1,5 @@
-"""Python functions as tasks: what they return is kept whole, or refused plainly; plain functions do not hold up the
-event loop."""
+"""Python functions as tasks: results are stored completely or refused with a reason, and sync functions do not block
+the event loop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture(params=["on the loop", "in a thread"])
 def executor_of(request: pytest.FixtureRequest, threads: ThreadPoolExecutor) -> MakeExecutor:
-    """The executor of a function, once as an async and once as a plain one."""
+    """The executor of a function, once async and once sync."""
 
     def make(function: Callable[..., Any]) -> Executor:
         if request.param == "in a thread":
@@ -68,7 +68,7 @@ async def test_the_payload_is_the_keyword_arguments(executor_of: MakeExecutor) -
     assert attempted == Attempted(Ending.SUCCEEDED, result="[1,2]")
 
 
-async def test_no_result_is_no_result(executor_of: MakeExecutor) -> None:
+async def test_a_function_without_a_result_stores_none(executor_of: MakeExecutor) -> None:
     assert await executor_of(lambda: None)({}, KeptContext()) == Attempted(Ending.SUCCEEDED)
 
 
@@ -102,7 +102,7 @@ async def test_a_result_that_is_not_json_is_an_error_of_the_task(executor_of: Ma
     assert attempted.error.kind == "ResultNotStorable"
 
 
-async def test_a_result_up_to_the_limit_is_kept_and_one_byte_more_is_refused_with_advice(
+async def test_a_result_up_to_the_limit_is_kept_and_a_longer_one_is_refused_with_advice(
     executor_of: MakeExecutor,
 ) -> None:
     whole = await executor_of(lambda: "x" * (LIMIT - 2))({}, KeptContext())
@@ -131,7 +131,7 @@ async def test_the_limit_counts_bytes_not_characters(executor_of: MakeExecutor) 
         ([{"\ud800": float("nan")}], "[0]."),
     ],
 )
-async def test_a_number_that_json_does_not_have_is_an_error_that_no_retry_would_mend(
+async def test_a_number_that_json_lacks_is_an_error_without_retries(
     executor_of: MakeExecutor, result: object, place: str
 ) -> None:
     attempted = await executor_of(lambda: result)({}, KeptContext())
@@ -142,7 +142,7 @@ async def test_a_number_that_json_does_not_have_is_an_error_that_no_retry_would_
     assert "JSON has neither infinity nor NaN" in attempted.error.message
 
 
-async def test_an_error_of_the_function_is_put_into_words(executor_of: MakeExecutor) -> None:
+async def test_an_error_of_the_function_is_recorded(executor_of: MakeExecutor) -> None:
     def fail() -> NoReturn:
         raise KeyError("missing")
 
@@ -154,14 +154,14 @@ async def test_an_error_of_the_function_is_put_into_words(executor_of: MakeExecu
     assert {"KeyError", "builtins.LookupError"} <= attempted.causes
 
 
-async def test_an_iterator_that_is_used_up_is_an_error_and_does_not_hang(executor_of: MakeExecutor) -> None:
+async def test_an_exhausted_iterator_is_an_error_and_does_not_hang(executor_of: MakeExecutor) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         attempted = await executor_of(lambda: next(iter([])))({}, KeptContext())
     assert attempted.error is not None
     assert "StopIteration" in attempted.error.traceback
 
 
-async def test_plain_functions_run_in_threads_while_the_loop_goes_on(threads: ThreadPoolExecutor) -> None:
+async def test_sync_functions_run_in_threads_and_do_not_block_the_loop(threads: ThreadPoolExecutor) -> None:
     is_free, names = threading.Event(), []
 
     def block() -> None:
@@ -185,9 +185,7 @@ async def test_async_functions_run_on_the_loop() -> None:
 
 
 @pytest.mark.parametrize("goodbye", [SystemExit, KeyboardInterrupt])
-async def test_a_task_that_wants_to_end_the_process_only_fails(
-    executor_of: MakeExecutor, goodbye: type[BaseException]
-) -> None:
+async def test_a_task_that_calls_exit_only_fails(executor_of: MakeExecutor, goodbye: type[BaseException]) -> None:
     def leave() -> NoReturn:
         raise goodbye
 

@@ -1,5 +1,4 @@
-"""Real commands, on both event loops: what they print and how they end is told exactly, and nothing of them outlives
-the attempt."""
+"""Real commands on both event loops: output and exit are recorded exactly, and nothing survives the attempt."""
 
 from __future__ import annotations
 
@@ -35,13 +34,13 @@ LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
     "uvloop": uvloop.new_event_loop,
 }
-# A time nobody else sleeps for: what is left of a command is found by it.
+# A sleep of a unique length, by which leftover processes are found.
 unique = (f"{100 + number}.{os.getpid()}" for number in count())
 LONG_BEFORE_THE_SLEEP_ENDS = 50
 
 
 class Loop:
-    """Runs coroutines on one kind of event loop; the worker's is uvloop's where there is one."""
+    """Runs coroutines on one kind of event loop. Workers use uvloop where it is available."""
 
     def __init__(self, runner: asyncio.Runner, means: str) -> None:
         self._runner = runner
@@ -57,7 +56,7 @@ class Loop:
         return self._runner.run(coroutine)
 
     def shell(self, command: str, *, limit: int = LIMIT) -> Attempted:
-        """How the command ended, with its output, as an attempt puts them together."""
+        """The end of the command with its output, as an attempt combines them."""
 
         return self.attempt({"command": command}, limit=limit)
 
@@ -69,7 +68,7 @@ class Loop:
         return self.run(execute())
 
     def stop(self, command: str, *, when_prints: bytes) -> None:
-        """Cancels the command once it has printed."""
+        """Cancels the command after its first output."""
 
         async def execute() -> None:
             context = KeptContext()
@@ -116,7 +115,9 @@ def test_a_command_that_exits_with_0_succeeds(loop: Loop) -> None:
         ("exit 255", "ExitCode", "exit code 255"),
     ],
 )
-def test_a_command_that_ends_otherwise_fails_and_says_how(loop: Loop, command: str, kind: str, message: str) -> None:
+def test_a_command_that_ends_otherwise_fails_with_its_exit_code_or_signal(
+    loop: Loop, command: str, kind: str, message: str
+) -> None:
     attempted = loop.shell(f"echo before; {command}")
     assert (attempted.ending, attempted.result) == (Ending.FAILED, None)
     assert attempted.error is not None
@@ -143,7 +144,7 @@ def test_a_command_that_ends_otherwise_fails_and_says_how(loop: Loop, command: s
         {"command": "true", "environment": {"A": "\0"}},
     ],
 )
-def test_a_payload_that_is_no_command_is_refused(loop: Loop, payload: dict[str, object]) -> None:
+def test_a_payload_without_a_command_is_refused(loop: Loop, payload: dict[str, object]) -> None:
     ended = loop.run(loop.execute(payload, KeptContext()))
     assert ended.error is not None
     assert (ended.ending, ended.error.kind, ended.is_retryable) == (Ending.FAILED, "Invalid", False)
@@ -158,7 +159,7 @@ def test_no_output_is_empty_output(loop: Loop) -> None:
     assert loop.shell("true").output == b""
 
 
-def test_a_flood_of_output_is_read_to_its_end_in_bounded_memory(loop: Loop) -> None:
+def test_a_flood_of_output_is_read_in_bounded_memory(loop: Loop) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     attempted = loop.shell("yes | head -c 50000000; echo end", limit=10_000)
     grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -173,7 +174,7 @@ def test_standard_input_is_empty(loop: Loop) -> None:
     assert (loop.shell("wc -c").output or b"").strip() == b"0"
 
 
-def test_the_environment_is_a_clean_one(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_clean(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLIOT_DATABASE_URL", "postgresql://foliot:hunter2@localhost/foliot")
     monkeypatch.setenv("FOLIOT_TOKEN", "hunter2")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
@@ -187,8 +188,8 @@ def test_the_environment_is_a_clean_one(loop: Loop, monkeypatch: pytest.MonkeyPa
     assert b"hunter2" not in output
 
 
-def test_a_command_gets_no_descriptor_but_the_three_and_that_of_its_result(loop: Loop) -> None:
-    # One more, the lowest that is free, is the one that `ls` reads the directory with.
+def test_a_command_gets_only_the_standard_descriptors_and_that_of_its_result(loop: Loop) -> None:
+    # The lowest free one is the descriptor with which `ls` reads the directory.
     result, *found = (loop.shell("echo ${FOLIOT_RESULT##*/}; ls /proc/self/fd").output or b"").split()
     assert set(found) == {b"0", b"1", b"2", result, b"4" if result == b"3" else b"3"}
     assert len(found) == 5
@@ -200,7 +201,7 @@ def test_a_stop_ends_the_command_and_its_children(loop: Loop) -> None:
     assert gone(mark)
 
 
-def test_a_stop_asks_before_it_kills(loop: Loop, tmp_path: Any) -> None:
+def test_a_stop_sends_sigterm_before_sigkill(loop: Loop, tmp_path: Any) -> None:
     farewell = tmp_path / "farewell"
     loop.stop(
         f"trap 'echo bye > {farewell}; exit' TERM; echo started; while :; do sleep 0.01; done", when_prints=b"started"
@@ -208,7 +209,7 @@ def test_a_stop_asks_before_it_kills(loop: Loop, tmp_path: Any) -> None:
     assert farewell.read_text() == "bye\n"
 
 
-def test_a_command_that_ignores_the_request_is_killed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_ignores_sigterm_is_killed(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "END_SECONDS", 0.2)
     mark = next(unique)
     began = time.monotonic()
@@ -217,7 +218,7 @@ def test_a_command_that_ignores_the_request_is_killed(loop: Loop, monkeypatch: p
     assert gone(mark)
 
 
-def test_a_child_that_ignores_the_request_is_killed_although_the_shell_obeys(
+def test_a_child_that_ignores_sigterm_is_killed_although_the_shell_exits(
     loop: Loop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "END_SECONDS", 0.2)
@@ -226,7 +227,7 @@ def test_a_child_that_ignores_the_request_is_killed_although_the_shell_obeys(
     assert gone(mark)
 
 
-def test_a_stop_at_any_moment_leaves_nothing_behind(loop: Loop) -> None:
+def test_a_stop_at_any_moment_leaves_no_process_behind(loop: Loop) -> None:
     mark = next(unique)
     execute = loop.execute
 
@@ -243,7 +244,7 @@ def test_a_stop_at_any_moment_leaves_nothing_behind(loop: Loop) -> None:
     assert gone(mark)
 
 
-def test_what_a_command_leaves_in_the_background_ends_with_it_and_is_not_waited_for(loop: Loop) -> None:
+def test_background_processes_end_with_the_command_and_are_not_awaited(loop: Loop) -> None:
     mark = next(unique)
     began = time.monotonic()
     attempted = loop.shell(f"sleep {mark} & echo done")
@@ -264,15 +265,13 @@ def test_a_daemon_in_a_session_of_its_own_ends_with_the_command_and_holds_no_des
     assert psutil.Process().num_fds() <= before
 
 
-def test_what_a_background_process_prints_just_after_the_end_is_kept(
-    loop: Loop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # It ends with the output; how long "just after" is, is not what is asked here.
+def test_output_of_a_background_process_just_after_the_end_is_kept(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The process ends with its output. The length of the delay does not matter here.
     monkeypatch.setattr(module, "DRAIN_SECONDS", 30.0)
     assert loop.shell("(sleep 0.2; echo late) & echo done").output == b"done\nlate\n"
 
 
-def test_many_commands_at_once_keep_their_output_apart(loop: Loop) -> None:
+def test_concurrent_commands_keep_their_output_apart(loop: Loop) -> None:
     execute = loop.execute
 
     async def many() -> list[tuple[bytes, Ending]]:
@@ -287,7 +286,7 @@ def test_many_commands_at_once_keep_their_output_apart(loop: Loop) -> None:
     assert loop.run(many()) == [(f"{number}\n".encode(), endings[number % 2]) for number in range(20)]
 
 
-def test_a_program_gets_its_arguments_and_input_as_they_are_in_its_own_directory(loop: Loop, tmp_path: Path) -> None:
+def test_a_program_gets_its_exact_arguments_input_and_directory(loop: Loop, tmp_path: Path) -> None:
     words = ["printf", "%s|", "$HOME; `id`", "", "ü"]
     assert loop.attempt({"argv": words}).output == "$HOME; `id`||ü|".encode()
     attempted = loop.attempt(
@@ -314,7 +313,9 @@ def test_a_program_gets_its_arguments_and_input_as_they_are_in_its_own_directory
         ({"argv": ["echo", *(["x" * 90_000] * 100)]}, "can't execute 'echo': Argument list too long"),
     ],
 )
-def test_what_can_not_be_started_says_why(loop: Loop, payload: dict[str, object], message: str | None) -> None:
+def test_a_program_that_can_not_start_fails_with_the_reason(
+    loop: Loop, payload: dict[str, object], message: str | None
+) -> None:
     attempted = loop.attempt(payload)
     assert (attempted.error.message if attempted.error else None) == message
     if message:
@@ -323,7 +324,7 @@ def test_what_can_not_be_started_says_why(loop: Loop, payload: dict[str, object]
 
 
 @pytest.mark.parametrize("command", ["kill -9 $PPID; sleep {mark}", "sleep {mark} & kill -9 $PPID; sleep {mark}"])
-def test_a_command_can_kill_what_started_it_but_neither_the_worker_nor_its_own_end(loop: Loop, command: str) -> None:
+def test_a_command_can_kill_its_launcher_but_not_the_worker_or_the_cleanup(loop: Loop, command: str) -> None:
     mark = next(unique)
     attempted = loop.shell(f"echo before; {command.format(mark=mark)}")
     assert attempted.output == b"before\n"
@@ -332,7 +333,7 @@ def test_a_command_can_kill_what_started_it_but_neither_the_worker_nor_its_own_e
     assert gone(mark)
 
 
-def test_what_left_the_session_of_a_command_does_not_outlive_the_launcher(loop: Loop) -> None:
+def test_a_process_that_left_the_session_does_not_outlive_the_launcher(loop: Loop) -> None:
     mark = next(unique)
     attempted = loop.shell(f"launcher=$PPID; setsid sh -c 'kill -9 '$launcher'; sleep {mark}' & sleep {mark}")
     assert attempted.error is not None
@@ -340,7 +341,7 @@ def test_what_left_the_session_of_a_command_does_not_outlive_the_launcher(loop: 
     assert gone(mark)
 
 
-def test_a_command_that_stops_the_launcher_is_ended_all_the_same(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_stops_its_launcher_is_still_ended(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LAUNCHER_SECONDS", 0.2)
     monkeypatch.setattr(module, "END_SECONDS", 0.2)
     mark = next(unique)
@@ -348,7 +349,7 @@ def test_a_command_that_stops_the_launcher_is_ended_all_the_same(loop: Loop, mon
     assert gone(mark)
 
 
-def test_a_stop_while_the_last_output_is_waited_for_changes_nothing(loop: Loop) -> None:
+def test_a_stop_while_the_last_output_is_read_changes_nothing(loop: Loop) -> None:
     mark = next(unique)
 
     async def shell_has_ended() -> bool:
@@ -358,7 +359,7 @@ def test_a_stop_while_the_last_output_is_waited_for_changes_nothing(loop: Loop) 
         context = KeptContext()
         running = asyncio.ensure_future(loop.execute({"command": f"sleep {mark} & echo done; exit 3"}, context))
         await context.prints(b"done")
-        # Before that, a stop would be a stop of the command.
+        # Before that, a stop would stop the command.
         await until(shell_has_ended)
         await asyncio.sleep(0.3)
         running.cancel()

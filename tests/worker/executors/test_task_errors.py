@@ -1,5 +1,5 @@
-"""What a task says about its own run: try again then, never again, not now; and which failures are worth another
-attempt."""
+"""Decisions of a task about its own run: retry later, fail for good, snooze, skip; and rules about which failures are
+retried."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def outcomes(sql: Any, run: NewRun) -> list[str]:
 
 
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_task_says_when_it_is_tried_again_and_why(store: Store, sql: Any, is_async: bool) -> None:
+async def test_a_task_sets_the_time_and_reason_of_its_retry(store: Store, sql: Any, is_async: bool) -> None:
     app = foliot.App()
 
     async def later() -> None:
@@ -56,7 +56,7 @@ async def test_a_task_says_when_it_is_tried_again_and_why(store: Store, sql: Any
     assert await outcomes(sql, run) == ["error"]
 
 
-async def test_trying_again_uses_the_retries_up(store: Store) -> None:
+async def test_requested_retries_use_up_retries(store: Store) -> None:
     app = foliot.App()
 
     @app.task(retries=0)
@@ -133,14 +133,15 @@ async def test_snoozes_are_counted_and_bounded_and_attempts_after_them_are_the_f
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}}', 2),
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["OSError"]}', 2),
         (
-            '{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["builtins.ConnectionError"]}',
+            '{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": '
+            '["builtins.ConnectionError"]}',
             2,
         ),
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "retry_on": ["ValueError"]}', 1),
         ('{"retries": 1, "backoff": {"kind": "fixed", "base_seconds": 0.01}, "never_on": ["ConnectionError"]}', 1),
     ],
 )
-async def test_a_class_of_errors_stands_for_those_derived_from_it(store: Store, options: str, attempts: int) -> None:
+async def test_an_error_class_includes_its_subclasses(store: Store, options: str, attempts: int) -> None:
     app = foliot.App()
 
     @app.task
@@ -156,9 +157,7 @@ async def test_a_class_of_errors_stands_for_those_derived_from_it(store: Store, 
 
 
 @pytest.mark.parametrize(("never_on", "attempts"), [("[75]", 1), ("[74]", 2)])
-async def test_exit_codes_of_commands_and_of_python_decide_as_errors_do(
-    store: Store, never_on: str, attempts: int
-) -> None:
+async def test_exit_codes_decide_like_errors(store: Store, never_on: str, attempts: int) -> None:
     app = foliot.App()
 
     @app.task
@@ -191,7 +190,7 @@ async def test_a_timeout_is_an_outcome_of_its_own_and_is_retried_like_a_failure(
     assert await outcomes(sql, run) == ["timeout"]
 
 
-async def test_options_that_make_no_sense_fail_their_run_and_not_the_worker(store: Store) -> None:
+async def test_invalid_options_fail_their_run_and_not_the_worker(store: Store) -> None:
     app = foliot.App()
 
     @app.task
@@ -202,3 +201,25 @@ async def test_options_that_make_no_sense_fail_their_run_and_not_the_worker(stor
         view = await ended(store, await submit(store, "other", options='{"retries": "many"}'))
         assert (view.state, view.attempt, view.error["kind"]) == (RunState.FAILED, 1, "InvalidOptions")
         assert (await ended(store, await submit(store, "other"))).result == "ran"
+
+
+@pytest.mark.parametrize("kind", ["async", "plain", "process"])
+async def test_a_task_ends_its_run_as_skipped_with_a_reason(store: Store, sql: Any, kind: str) -> None:
+    app = foliot.App()
+
+    async def on_the_loop() -> None:
+        raise foliot.Skip("no orders today")
+
+    def in_a_thread() -> None:
+        raise foliot.Skip("no orders today")
+
+    functions = {"async": on_the_loop, "plain": in_a_thread, "process": skipping}
+    app.task(name="report", retries=5, process=kind == "process")(functions[kind])
+    async with worker_node(store, app):
+        view = await ended(store, await submit(store, "report"))
+    assert (view.state, view.reason, view.attempt) == (RunState.SKIPPED, "skipped", 1)
+    assert view.error == {"kind": "Skip", "message": "no orders today"}
+
+
+def skipping() -> None:
+    raise foliot.Skip("no orders today")

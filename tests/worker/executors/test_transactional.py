@@ -1,4 +1,4 @@
-"""Tasks whose effect and completion commit together: right to the cent, whatever is lost on the way."""
+"""Tasks whose effect and end commit together: exact in spite of every kind of failure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def balance(sql: Any) -> int:
 
 
 @pytest.mark.usefixtures("account")
-async def test_an_effect_and_its_run_s_end_are_one(store: Store, sql: Any) -> None:
+async def test_an_effect_and_the_end_of_its_run_commit_together(store: Store, sql: Any) -> None:
     async with worker_node(store, bank()):
         view = await ended(store, await submit(store, "debit", payload='{"amount": 10}'))
         assert (view.state, view.result, await balance(sql)) == (RunState.SUCCEEDED, {"balance": 990}, 990)
@@ -87,7 +87,7 @@ async def test_a_run_that_was_given_to_another_leaves_no_effect(store: Store, sq
 async def test_a_worker_that_freezes_before_its_commit_does_not_keep_the_run(
     store: Store, config: Config, sql: Any
 ) -> None:
-    """Between the statement that ends the run and the commit it is locked, and nobody could give it to another
+    """Between the statement that ends the run and the commit, the run is locked, so it cannot be given to another
     worker."""
     app = foliot.App()
     limits: list[str] = []
@@ -95,14 +95,15 @@ async def test_a_worker_that_freezes_before_its_commit_does_not_keep_the_run(
     @app.task(guarantee="transactional", timeout=3600)
     async def debit(ctx: foliot.Context) -> None:
         limits.append(await ctx.connection.fetchval(SHOW_IDLE_LIMIT))
-        # What PostgreSQL checks at the commit sees the limit under which the worker may freeze there.
+        # Constraints that PostgreSQL checks at the commit run under the limit for a frozen worker.
         await ctx.connection.execute("update account set balance = 0")
 
     await sql.execute("""
         create table seen (idle_limit text);
         create function note() returns trigger language plpgsql as $$
         begin insert into seen select current_setting('idle_in_transaction_session_timeout'); return null; end $$;
-        create constraint trigger a_note after update on account deferrable initially deferred for each row execute function note()
+        create constraint trigger a_note after update on account deferrable initially deferred for each row execute
+            function note()
     """)
     async with worker_node(store, app):
         await ended(store, await submit(store, "debit"))
@@ -111,7 +112,7 @@ async def test_a_worker_that_freezes_before_its_commit_does_not_keep_the_run(
 
 
 @pytest.mark.usefixtures("account")
-async def test_a_worker_s_connections_that_break_at_any_moment_cost_no_cent(store: Store, sql: Any) -> None:
+async def test_broken_connections_lose_or_repeat_no_effect(store: Store, sql: Any) -> None:
     jobs = 300
     async with worker_node(store, bank(), slots=20):
         runs = [
@@ -126,13 +127,13 @@ async def test_a_worker_s_connections_that_break_at_any_moment_cost_no_cent(stor
         for _ in range(15):
             await asyncio.sleep(0.05)
             await sql.fetch(
-                "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query like '%account%' "
-                "and datname = current_database()"
+                "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and query like "
+                "'%account%' and datname = current_database()"
             )
-            await store.runs.promote_due_runs(1000)
+            await store.due_runs.promote_due_runs(1000)
 
         async def all_ended() -> bool:
-            await store.runs.promote_due_runs(1000)
+            await store.due_runs.promote_due_runs(1000)
             return bool(await sql.fetchval("select count(*) = 0 from foliot.runs"))
 
         await until(all_ended)
@@ -156,6 +157,6 @@ async def test_a_lost_attempt_of_an_at_most_once_task_is_not_repeated(store: Sto
     await submit(store, "often")
     await claim_runs(store, WORKER, {"default": 10}, ["once", "often"])
     await store.workers.remove_worker(WORKER)
-    lost = await store.runs.lose_runs(10, 3)
+    lost = await store.lost_runs.lose_runs(10, 3)
     assert (lost.requeued, lost.buried) == (1, 2)
     assert await sql.fetchval("select array_agg(distinct reason) from foliot.history") == ["lost"]

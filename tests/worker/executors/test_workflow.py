@@ -1,4 +1,4 @@
-"""Workflows on a real worker and a real store: what runs, in which order, with what, and how it ends."""
+"""Workflows on a real worker and a real store: their order, inputs and results."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from foliot.model.states import TERMINAL, RunState
 from foliot.model.workflow import Workflow, check, plan
 from foliot.scheduler.repairer import Repairer
 from foliot.store.store import Store
-from foliot.store.workflows import Child
-from foliot.worker.executors.workflow import with_declared
+from foliot.store.workflow_lists import Child
+from foliot.submission.families import with_declared
 from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workers import worker_node
@@ -37,18 +37,18 @@ async def start(store: Store, steps: list[dict[str, Any]], **fields: Any) -> UUI
 
 async def finished(store: Store, workflow_id: UUID) -> tuple[RunState, dict[str, Child]]:
     async def is_over() -> bool:
-        parent = await store.workflows.get_parent(workflow_id)
+        parent = await store.workflow_lists.get_parent(workflow_id)
         assert parent is not None
         run = await store.runs.get_run(parent.run_id)
         return run is not None and run.state in TERMINAL
 
     await until(is_over)
-    parent = await store.workflows.get_parent(workflow_id)
+    parent = await store.workflow_lists.get_parent(workflow_id)
     assert parent is not None
     run = await store.runs.get_run(parent.run_id)
     assert run is not None
     assert await find_stuck(store) == []
-    return run.state, {child.step: child for child in await store.workflows.list_children(parent, 100_000)}
+    return run.state, {child.step: child for child in await store.workflow_lists.list_children(parent, 100_000)}
 
 
 def states(children: dict[str, Child]) -> dict[str, str]:
@@ -74,7 +74,7 @@ def app() -> foliot.App:
     return app
 
 
-async def test_a_diamond_runs_in_order_and_hands_results_on(store: Store, app: foliot.App) -> None:
+async def test_a_diamond_runs_in_order_and_passes_results(store: Store, app: foliot.App) -> None:
     async with worker_node(store, app):
         workflow_id = await start(
             store,
@@ -102,7 +102,7 @@ async def test_a_diamond_runs_in_order_and_hands_results_on(store: Store, app: f
     assert first.finished_at <= left.started_at
 
 
-async def test_a_failure_skips_what_follows_and_names_the_step(store: Store, app: foliot.App) -> None:
+async def test_a_failure_skips_later_steps_and_names_the_failed_one(store: Store, app: foliot.App) -> None:
     async with worker_node(store, app):
         workflow_id = await start(
             store,
@@ -139,7 +139,7 @@ async def test_a_map_has_a_run_for_each_item_and_a_join(store: Store, app: folio
     ]
 
 
-async def test_a_run_that_lost_its_count_is_found_and_goes_on(
+async def test_a_run_that_lost_its_count_is_repaired(
     store: Store, app: foliot.App, sql: Any, seen: list[Event]
 ) -> None:
     async with worker_node(store, app):
@@ -152,11 +152,11 @@ async def test_a_run_that_lost_its_count_is_found_and_goes_on(
         "delete from foliot.dependencies; update foliot.runs set created_at = created_at - interval '1 minute'"
     )
     async with worker_node(store, app):
-        parent = await store.workflows.get_parent(lost)
+        parent = await store.workflow_lists.get_parent(lost)
         assert parent is not None
 
         async def is_stuck() -> bool:
-            found = {child.step: str(child.state) for child in await store.workflows.list_children(parent, 10)}
+            found = {child.step: str(child.state) for child in await store.workflow_lists.list_children(parent, 10)}
             return found == {"a": "succeeded", "b": "waiting"}
 
         await until(is_stuck)

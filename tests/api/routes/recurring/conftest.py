@@ -1,4 +1,4 @@
-"""Recurring jobs are tested on a clock that stands still at 2026-03-01, 12:00 UTC, until a test advances it."""
+"""Fixtures for recurring jobs, with a clock that stands still at 2026-03-01, 12:00 UTC, until a test advances it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ticks of the past, run afterwards: each once, whatever ran before, one after the other unless asked otherwise."""
+"""Backfills run past ticks: each once, whatever ran before, and one after the other by default."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WAITING = "select count(*) from pg_stat_activity where datname = current_databas
 
 @pytest.fixture
 def clock() -> Clock:
-    """Backfills look at the real past."""
+    """The real clock, because backfills look at the real past."""
     return SystemClock()
 
 
@@ -43,7 +43,7 @@ async def job(store: Store) -> RecurringJob:
 
 @pytest.fixture
 async def range_of_day(store: Store) -> dict[str, str]:
-    """Twenty-four hours of the past."""
+    """A range of twenty-four hours in the past."""
     end = (await store.jobs.database_now()).replace(minute=30, second=0, microsecond=0) - timedelta(hours=2)
     return {"from": (end - timedelta(days=1)).isoformat(), "to": end.isoformat()}
 
@@ -58,7 +58,7 @@ async def count(sql: Any) -> int:
     return int(await sql.fetchval("select count(*) from foliot.runs"))
 
 
-async def test_a_dry_run_says_what_would_run_and_runs_nothing(
+async def test_a_dry_run_lists_ticks_and_runs_nothing(
     client: httpx.AsyncClient, job: RecurringJob, range_of_day: dict[str, str], sql: Any
 ) -> None:
     answer = await backfill(client, job, **range_of_day, dry_run=True)
@@ -67,12 +67,12 @@ async def test_a_dry_run_says_what_would_run_and_runs_nothing(
     assert await count(sql) == 0
 
 
-async def test_ticks_run_once_however_often_they_are_backfilled(
+async def test_a_tick_runs_once_however_often_it_is_backfilled(
     client: httpx.AsyncClient, store: Store, job: RecurringJob, range_of_day: dict[str, str], sql: Any
 ) -> None:
     assert len((await backfill(client, job, **range_of_day, overlap="allow_all"))["ticks"]) == 24
     claims = await claim_runs(store, WORKER, {"default": 10}, ["t"])
-    await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
+    await store.outcomes.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
     again = await backfill(client, job, **range_of_day, overlap="allow_all")
     assert (again["ticks"], again["already_run"]) == ([], 24)
     assert await count(sql) == 14
@@ -94,8 +94,8 @@ async def test_by_default_they_run_one_after_the_other_oldest_first(
         await resumer.run_once()
         await resumer.run_once()
         (claim,) = await claim_runs(store, WORKER, {"default": 10}, ["t"])
-        await store.runs.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)])
-    ticks = await store.jobs.list_ticks(job.id, 100)
+        await store.outcomes.finish_runs(WORKER, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)])
+    ticks = await store.ticks.list_ticks(job.id, 100)
     assert [tick.outcome for tick in ticks] == ["succeeded"] * 24
 
 
@@ -110,7 +110,7 @@ async def test_by_default_they_run_one_after_the_other_oldest_first(
         ({"overlap": "skip"}, "overlap"),
     ],
 )
-async def test_a_range_that_makes_no_sense_is_refused(
+async def test_an_invalid_range_is_refused(
     client: httpx.AsyncClient,
     job: RecurringJob,
     range_of_day: dict[str, str],
@@ -123,34 +123,37 @@ async def test_a_range_that_makes_no_sense_is_refused(
     assert await count(sql) == 0
 
 
-async def test_a_tick_that_is_still_to_fire_is_left_to_its_schedule(
+async def test_a_tick_that_the_schedule_will_still_fire_is_left_out(
     client: httpx.AsyncClient, store: Store, config: Config, events: EventBus
 ) -> None:
-    """As by its jitter, or because no scheduler was there: it would run twice."""
+    """The tick is late because of its jitter or because no scheduler was running. A backfill of it would run it
+    twice."""
     now = await store.jobs.database_now()
     job = await make_job(store, cron="0 * * * *", now=now - timedelta(hours=1))
     await backfill(
         client, job, **{"from": (now - timedelta(hours=3)).isoformat(), "to": now.isoformat()}, overlap="allow_all"
     )
     claims = await claim_runs(store, WORKER, {"default": 10}, ["t"])
-    await store.runs.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
+    await store.outcomes.finish_runs(WORKER, [Outcome(c.run_id, c.token, RunState.SUCCEEDED) for c in claims])
     keeper = ShardKeeper(store=store, config=config, clock=store.database.clock, events=events)
     await keeper.run_once()
     loader = Loader(store=store, shards=keeper, clock=store.database.clock, events=events)
     await loader.run_once()
     await Firer(store=store, shards=keeper, loader=loader, clock=store.database.clock, events=events).run_once()
-    ticks = [tick.tick_at for tick in await store.jobs.list_ticks(job.id, 100)]
+    ticks = [tick.tick_at for tick in await store.ticks.list_ticks(job.id, 100)]
     assert len(ticks) == len(set(ticks)) == 3
 
 
-async def test_a_tick_whose_run_ends_meanwhile_does_not_run_again(store: Store, job: RecurringJob, sql: Any) -> None:
+async def test_a_tick_whose_run_ends_during_the_backfill_does_not_run_again(
+    store: Store, job: RecurringJob, sql: Any
+) -> None:
     tick = (await store.jobs.database_now()).replace(minute=0, second=0, microsecond=0)
     ticks = {tick_run_id(job.id, to_instant(tick)): tick}
-    assert await store.jobs.insert_backfill(job.id, ticks, RunState.READY) == [tick]
+    assert await store.backfill.insert_backfill(job.id, ticks, RunState.READY) == [tick]
     (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["t"])
     async with store.database.transaction() as session:
-        assert await store.runs.finish_in(session, WORKER, Outcome(claim.run_id, claim.token, RunState.SUCCEEDED))
-        again = asyncio.create_task(store.jobs.insert_backfill(job.id, ticks, RunState.READY))
+        assert await store.outcomes.finish_in(session, WORKER, Outcome(claim.run_id, claim.token, RunState.SUCCEEDED))
+        again = asyncio.create_task(store.backfill.insert_backfill(job.id, ticks, RunState.READY))
 
         async def waits_or_has_ended() -> bool:
             return again.done() or bool(await sql.fetchval(WAITING))

@@ -48,9 +48,10 @@ CHANGES: dict[str, Any] = {
     "metadata": {"team": "web"},
     "tags": ["web", "nightly"],
     "notify": {"url": "https://example.org/hook"},
+    "templates": False,
     "every": "2h",
 }
-# Where a field is shown that is not shown under its own name in the schedule.
+# Fields that the shown schedule has under another name.
 SHOWN_AS = {
     "catchup_window": ("schedule", "catchup_window_seconds", 7200),
     "max_runs": ("runs_left", None, 12),
@@ -60,7 +61,7 @@ SHOWN_AS = {
     "backoff": ("options", "backoff", {"kind": "fixed", "base_seconds": 3.0}),
     **{
         field: ("options", field, CHANGES[field])
-        for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee")
+        for field in ("retry_on", "never_on", "max_snoozes", "fairness_key", "guarantee", "templates")
     },
     **{field: ("options", field, CHANGES[field]) for field in ("concurrency", "rate")},
     **{field: (field, None, CHANGES[field]) for field in ("priority", "queue", "payload", "metadata", "tags")},
@@ -70,6 +71,8 @@ SHOWN_AS = {
         [{"url": "https://example.org/hook", "on": ["failed"], "headers": {}, "queue": None}],
     ),
 }
+# The schedule in words, after changes that affect it.
+WORDS = {"cron": "at 09:30", "times": "at 09:30; and at one instant", "every": "every 2 hours; and at one instant"}
 
 
 async def test_each_field_is_changed_alone_and_every_version_is_kept(
@@ -88,6 +91,7 @@ async def test_each_field_is_changed_alone_and_every_version_is_kept(
         if field == "every":
             del expected["schedule"]["cron"]
         expected |= {"version": version, "updated_at": changed["updated_at"], "next_at": changed["next_at"]}
+        expected["schedule_words"] = WORDS.get(field, expected["schedule_words"])
         assert changed == expected == await get_job(client, job["id"])
         assert datetime.fromisoformat(changed["updated_at"]) == fake_clock.now()
         assert datetime.fromisoformat(changed["next_at"]) > fake_clock.now()
@@ -125,7 +129,7 @@ async def test_a_job_changes_from_cron_to_a_period_and_back(client: httpx.AsyncC
     assert (await succeed(client, "PATCH", "report", every="1h", cron=None))["next_at"] == "2026-03-01T13:00:00Z"
 
 
-async def test_null_takes_away_what_may_be_missing(client: httpx.AsyncClient) -> None:
+async def test_null_removes_an_optional_field(client: httpx.AsyncClient) -> None:
     bounds = {"start_at": "2026-04-01T00:00:00Z", "end_at": "2026-05-01T00:00:00Z"}
     await create_job(client, cron="@hourly", name="report", payload={"a": 1}, **bounds)
     changed = await succeed(client, "PATCH", "report", start_at=None, end_at=None, payload=None)
@@ -133,7 +137,7 @@ async def test_null_takes_away_what_may_be_missing(client: httpx.AsyncClient) ->
     assert (changed["payload"], changed["next_at"]) == ({}, "2026-03-01T13:00:00Z")
 
 
-async def test_an_edit_may_end_a_job_and_another_may_bring_it_back(client: httpx.AsyncClient) -> None:
+async def test_a_change_can_end_a_job_and_another_can_revive_it(client: httpx.AsyncClient) -> None:
     await create_job(client, cron="@hourly", name="report")
     ended = await succeed(client, "PATCH", "report", end_at="2026-03-01T12:59:59Z")
     assert (ended["status"], ended["next_at"]) == ("ended", None)
@@ -141,10 +145,12 @@ async def test_an_edit_may_end_a_job_and_another_may_bring_it_back(client: httpx
     assert (back["status"], back["next_at"]) == ("active", "2026-03-01T13:00:00Z")
 
 
-async def test_a_field_that_is_unknown_or_can_t_be_changed_is_named(client: httpx.AsyncClient) -> None:
+async def test_an_unknown_or_unchangeable_field_is_named(client: httpx.AsyncClient) -> None:
     job = await create_job(client, cron="@hourly", name="report")
-    given = {"name": "other", "task": "shell", "job_type": "shell", "command": "true", "schedule": "@daily", "created_at": None,
-             "delay_seconds": 1, "schedule_time": "2030-01-01T00:00:00Z", "id": job["id"], "version": 1, "next_at": None, "crno": "@daily",
+    given = {"name": "other", "task": "shell", "job_type": "shell", "command": "true", "schedule": "@daily",
+        "created_at": None,
+             "delay_seconds": 1, "schedule_time": "2030-01-01T00:00:00Z", "id": job["id"], "version": 1,
+             "next_at": None, "crno": "@daily",
              "": 1, "a - at b": 1}  # fmt: skip
     for field, value in given.items():
         answer = await call_job(client, "PATCH", "report", priority=3, **{field: value})
@@ -155,7 +161,8 @@ async def test_a_field_that_is_unknown_or_can_t_be_changed_is_named(client: http
 
 BAD_CHANGES = [
     *[bad("cron", "invalid_cron", cron=cron) for cron in BAD_CRON],
-    *[bad("cron", cron=None), bad("cron", cron=5), bad("cron", cron=None, every=None), bad("cron", cron="@daily", every="5m")],
+    *[bad("cron", cron=None), bad("cron", cron=5), bad("cron", cron=None, every=None), bad("cron", cron="@daily",
+        every="5m")],
     *[bad("every", every=every) for every in ("", "0s", "5x", 5)],
     *[bad("timezone", timezone=zone) for zone in ("Europe/Zuric", "", None, 1)],
     *[bad("priority", priority=priority) for priority in (1001, -1001, None, "1", 1.5)],
@@ -163,13 +170,16 @@ BAD_CHANGES = [
     *[bad("payload", payload=payload) for payload in (["a"], "{}", 1)],
     *[bad("overlap", overlap="no"), bad("catchup", catchup=None), bad("catchup_max", catchup_max=0)],
     bad("jitter_seconds", jitter_seconds=-1),
-    *[bad("dst_gap", dst_gap="x"), bad("dst_fold", dst_fold="x"), bad("start_at", start_at="2030-01-01"), bad("end_at", end_at=0)],
+    *[bad("dst_gap", dst_gap="x"), bad("dst_fold", dst_fold="x"), bad("start_at", start_at="2030-01-01"), bad("end_at",
+        end_at=0)],
     bad("end_at", start_at="2030-01-02T00:00:00Z", end_at="2030-01-01T00:00:00Z"),
     bad("payload.a", payload={"a": "\0"}),
 ]  # fmt: skip
 
 
-async def test_a_bad_change_is_refused_by_its_field_and_changes_nothing(client: httpx.AsyncClient, sql: Any) -> None:
+async def test_an_invalid_change_is_refused_with_its_field_and_changes_nothing(
+    client: httpx.AsyncClient, sql: Any
+) -> None:
     job = await create_job(client, cron="@hourly", name="report")
     for case in BAD_CHANGES:
         assert problem_of(await call_job(client, "PATCH", "report", **case.fields)) == (422, case.code, case.field), (
@@ -183,7 +193,8 @@ async def test_a_bad_change_is_refused_by_its_field_and_changes_nothing(client: 
 
 
 any_text = st.text(st.characters(codec=None), max_size=4)
-changes = st.dictionaries(st.sampled_from(sorted(CHANGES)) | any_text, any_text | st.none() | st.integers() | st.floats(), max_size=3) | (
+changes = st.dictionaries(st.sampled_from(sorted(CHANGES)) | any_text,
+    any_text | st.none() | st.integers() | st.floats(), max_size=3) | (
     st.fixed_dictionaries({}, optional={
         "cron": st.sampled_from(["* * * * *", "0 0 29 2 *", "H H * * *", "60 * * * *"]) | st.none(),
         "every": st.sampled_from(["1s", "36524d", "1w"]) | st.none(),
@@ -197,10 +208,10 @@ changes = st.dictionaries(st.sampled_from(sorted(CHANGES)) | any_text, any_text 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(change=changes)
-async def test_no_change_whatsoever_makes_an_error_of_ours(client: httpx.AsyncClient, change: dict[str, Any]) -> None:
+async def test_no_change_causes_an_internal_error(client: httpx.AsyncClient, change: dict[str, Any]) -> None:
     if (await call_job(client, "GET", "report")).status_code == 404:
         await create_job(client, every="5m", name="report")
-    # As a careless sender writes it: lone surrogates, NaN and all.
+    # Encoded without checks: with lone surrogates and NaN.
     answer = await client.patch(job_path("report"), content=json.dumps(change).encode(), headers=JSON)
     assert answer.status_code in (200, 422), answer.text
     for path in (job_path("report"), job_path("report", "/next"), "/v1/jobs"):

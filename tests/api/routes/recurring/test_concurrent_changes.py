@@ -15,9 +15,7 @@ from tests.support.problems import problem_of
 from tests.support.recurring import call_job, create_job, get_job, interrupt_requests, succeed
 
 
-async def test_changes_at_the_same_time_are_all_made_one_after_the_other_or_refused(
-    client: httpx.AsyncClient, sql: Any
-) -> None:
+async def test_concurrent_changes_are_applied_in_turn_or_refused(client: httpx.AsyncClient, sql: Any) -> None:
     await create_job(client, every="5m", name="report")
     made = 0
     for turn in range(1, 16):
@@ -39,7 +37,7 @@ async def test_changes_at_the_same_time_are_all_made_one_after_the_other_or_refu
     )
 
 
-async def test_a_change_that_was_overtaken_is_made_to_what_the_job_is_by_then(
+async def test_an_overtaken_change_is_applied_to_the_new_state_of_the_job(
     client: httpx.AsyncClient, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create_job(client, every="5m", name="report")
@@ -50,7 +48,7 @@ async def test_a_change_that_was_overtaken_is_made_to_what_the_job_is_by_then(
     assert (shown["queue"], shown["priority"], shown["version"]) == ("bulk", 9, 4)
 
 
-async def test_a_change_that_is_overtaken_again_and_again_is_refused(
+async def test_a_change_that_is_repeatedly_overtaken_is_refused(
     client: httpx.AsyncClient, store: Store, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create_job(client, every="5m", name="report")
@@ -61,7 +59,7 @@ async def test_a_change_that_is_overtaken_again_and_again_is_refused(
     assert (await get_job(client, "report"))["queue"] == "mail"
 
 
-async def test_a_tick_that_fires_while_a_change_is_made_is_neither_repeated_nor_noted(
+async def test_a_tick_that_fires_during_a_change_is_neither_repeated_nor_noted(
     client: httpx.AsyncClient, store: Store, sql: Any, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create_job(client, every="10s", name="report")
@@ -77,7 +75,7 @@ async def test_a_tick_that_fires_while_a_change_is_made_is_neither_repeated_nor_
     assert await sql.fetchval("select count(*) from foliot.ticks") == 0
 
 
-async def test_a_tick_that_was_due_and_had_not_fired_when_a_change_came_is_noted(
+async def test_an_unfired_due_tick_is_noted_by_a_change(
     client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
 ) -> None:
     await create_job(client, every="10s", name="report")

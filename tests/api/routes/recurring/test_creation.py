@@ -87,7 +87,7 @@ async def test_a_name_that_is_taken_is_a_conflict(client: httpx.AsyncClient, sql
         None,
     )
     assert (await get_job(client, "report"))["id"] == first["id"]
-    # Of those who want one at the same time, one gets it.
+    # One of several concurrent requests for a name gets it.
     bodies = [{"task": "send_invoice", "every": "5m", "name": "other", "priority": number} for number in range(8)]
     answers = await asyncio.gather(*(client.post("/v1/jobs", json=body) for body in bodies))
     assert sorted(answer.status_code for answer in answers) == [201] + [409] * 7

@@ -13,7 +13,7 @@ from tests.support.problems import problem_of
 from tests.support.recurring import JOB_ROUTES, WORKER, call_job, create_job, end_runs, get_job, succeed, ticks_of
 
 
-async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(
+async def test_a_deleted_job_frees_its_name_and_its_runs_stay(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     job = await create_job(client, every="10m", name="report")
@@ -38,17 +38,15 @@ async def test_a_deleted_job_is_gone_its_name_is_free_and_what_it_has_run_stays(
     assert await ticks_of(client, "report") == []
 
 
-async def test_the_held_runs_of_a_deleted_job_still_get_their_turn(
-    client: httpx.AsyncClient, store: Store, sql: Any
-) -> None:
+async def test_held_runs_of_a_deleted_job_still_start(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     await create_job(client, every="10m", name="report", overlap="buffer_all")
     runs = [await succeed(client, "POST", "report", "/trigger") for _ in range(3)]
     await sql.execute("update foliot.runs set state = 'held', held_by = 'overlap' where id <> $1", UUID(runs[0]["id"]))
     await sql.execute("update foliot.shards set owner_id = $1, epoch = 1, expires_at = '2100-01-01'", WORKER)
     await call_job(client, "DELETE", "report")
     epochs = dict.fromkeys(range(SHARDS), 1)
-    assert await store.jobs.release_held(WORKER, epochs) == []
+    assert await store.overlap.release_held(WORKER, epochs) == []
     for _ in range(2):
         assert await end_runs(store) == 1
-        assert await store.jobs.release_held(WORKER, epochs) == ["mail"]
+        assert await store.overlap.release_held(WORKER, epochs) == ["mail"]
     assert await end_runs(store) == 1

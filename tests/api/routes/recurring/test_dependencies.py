@@ -1,4 +1,4 @@
-"""Recurring jobs that depend on each other, by a scheduler node turned by hand."""
+"""Recurring jobs that depend on each other, with a scheduler node that tests run step by step."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from foliot.model.states import RunState
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.sdk.context import Context
 from foliot.store.store import Store
+from foliot.submission.families import Families
 from foliot.worker.executors.workflow import workflow
 from foliot.worker.identity import WorkerIdentity
 from tests.support.dependencies import WORKER, create, end
@@ -40,7 +41,7 @@ async def ticks(client: httpx.AsyncClient, name: str) -> list[str]:
 
 
 class TestByInstant:
-    async def test_a_run_waits_for_that_of_the_same_instant(
+    async def test_a_run_waits_for_the_upstream_run_of_the_same_instant(
         self, client: httpx.AsyncClient, store: Store, node: Node
     ) -> None:
         for name in ("a", "b"):
@@ -53,12 +54,12 @@ class TestByInstant:
         assert await end(store) == ["down"]
         assert await ticks(client, "down") == ["succeeded"]
 
-    async def test_a_slower_upstream_is_waited_for_by_its_latest_run(
+    async def test_a_run_waits_for_the_latest_run_of_a_slower_upstream(
         self, client: httpx.AsyncClient, store: Store, node: Node
     ) -> None:
         await create(client, name="slow", every="30s")
         await create(client, name="down", every="10s", dependencies=["slow"])
-        # Nothing of it was due yet: there is nothing to wait for.
+        # The upstream had no tick yet, so there is nothing to wait for.
         await node.pass_time(10)
         await node.turn()
         assert await end(store) == ["down"]
@@ -69,7 +70,7 @@ class TestByInstant:
         await node.turn()
         assert await end(store) == ["slow"]
         assert await end(store) == ["down"]
-        # The one before has ended well.
+        # The previous upstream run has succeeded.
         await node.pass_time(10)
         await node.turn()
         assert await end(store) == ["down"]
@@ -88,9 +89,7 @@ class TestByInstant:
         assert await end(store) == ["down"]
         assert await ticks(client, "down") == ["skipped", "succeeded"]
 
-    async def test_one_that_is_paused_holds_nothing_up(
-        self, client: httpx.AsyncClient, store: Store, node: Node
-    ) -> None:
+    async def test_a_paused_upstream_delays_nothing(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
         await create(client, name="up", every="10s")
         await create(client, name="down", every="10s", dependencies=["up"])
         assert (await client.post("/v1/jobs/up/pause", json={})).status_code == 200
@@ -98,7 +97,7 @@ class TestByInstant:
         await node.turn()
         assert await end(store) == ["down"]
 
-    async def test_one_that_others_depend_on_is_not_deleted(self, client: httpx.AsyncClient) -> None:
+    async def test_a_job_that_others_depend_on_is_not_deleted(self, client: httpx.AsyncClient) -> None:
         await create(client, name="up", every="10s")
         await create(client, name="down", every="10s", dependencies=["up"])
         answer = await client.delete("/v1/jobs/up")
@@ -109,7 +108,7 @@ class TestByInstant:
 
 
 class TestBySuccess:
-    async def test_it_fires_when_each_has_succeeded_since_it_last_fired(
+    async def test_a_job_fires_when_each_upstream_has_succeeded_since_its_last_firing(
         self, client: httpx.AsyncClient, store: Store, node: Node
     ) -> None:
         for name in ("a", "b"):
@@ -137,14 +136,16 @@ class TestBySuccess:
         await node.pass_time(10)
         (claim, other) = await claim_runs(store, WORKER, {"default": 2}, ["simulate"])
         up = claim if (await store.runs.get_run(claim.run_id)).name == "up" else other  # type: ignore[union-attr]
-        await store.runs.finish_runs(WORKER, [Outcome(up.run_id, up.token, RunState.SUCCEEDED)])
+        await store.outcomes.finish_runs(WORKER, [Outcome(up.run_id, up.token, RunState.SUCCEEDED)])
         assert await ticks(client, "down") == ["running", "overlap"]
         await client.post("/v1/jobs/down/pause", json={})
         await node.pass_time(10)
         await end(store, count=1)
         assert await ticks(client, "down") == ["running", "overlap"]
 
-    async def test_many_ends_at_once_fire_it_once(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
+    async def test_many_simultaneous_ends_fire_the_job_once(
+        self, client: httpx.AsyncClient, store: Store, node: Node
+    ) -> None:
         names = [f"up{number}" for number in range(8)]
         for name in names:
             await create(client, name=name, every="10s")
@@ -152,10 +153,10 @@ class TestBySuccess:
         await node.pass_time(10)
         claims = await claim_runs(store, WORKER, {"default": 100}, ["simulate"])
         done = [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
-        await asyncio.gather(*(store.runs.finish_runs(WORKER, [outcome]) for outcome in done))
+        await asyncio.gather(*(store.outcomes.finish_runs(WORKER, [outcome]) for outcome in done))
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_ends_that_do_not_see_each_other_fire_it_all_the_same(
+    async def test_ends_in_concurrent_transactions_fire_the_job(
         self, client: httpx.AsyncClient, store: Store, node: Node, sql: Any
     ) -> None:
         for name in ("a", "b"):
@@ -169,8 +170,8 @@ class TestBySuccess:
             for claim in await claim_runs(store, WORKER, {"default": 2}, ["simulate"])
         )
         async with store.database.transaction() as session:
-            assert await store.runs.finish_in(session, WORKER, first)
-            ending = asyncio.create_task(store.runs.finish_runs(WORKER, [second]))
+            assert await store.outcomes.finish_in(session, WORKER, first)
+            ending = asyncio.create_task(store.outcomes.finish_runs(WORKER, [second]))
 
             async def waits_or_has_ended() -> bool:
                 return ending.done() or bool(await sql.fetchval(WAITING))
@@ -180,7 +181,7 @@ class TestBySuccess:
         assert await ticks(client, "down") == ["succeeded", "ready"]
 
     async def test_an_upstream_may_be_a_workflow(self, client: httpx.AsyncClient, store: Store, node: Node) -> None:
-        """Its run ends with its last step, in the midst of what follows from that."""
+        """The run of a workflow ends with its last step, in the middle of settling that step."""
         await store.workers.announce_tasks({"simulate": "default", "workflow": "default"})
         steps = [{"key": "first", "task": "simulate"}, {"key": "last", "task": "simulate", "after": ["first"]}]
         await create(client, name="up", task="workflow", payload={"steps": steps}, every="10s")
@@ -188,7 +189,7 @@ class TestBySuccess:
         await node.pass_time(10)
         (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
         context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
-        expand = workflow(store, Namespace(), WorkerIdentity(WORKER))
+        expand = workflow(Families(store, aging_seconds=300), Namespace(), WorkerIdentity(WORKER))
         assert (await expand({"steps": steps}, context)).ending is Ending.EXPANDED
         await end(store)
         assert await ticks(client, "down") == []
@@ -196,7 +197,7 @@ class TestBySuccess:
         assert await ticks(client, "up") == ["succeeded"]
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_a_workflow_that_is_redriven_fires_them_too(
+    async def test_a_redriven_workflow_fires_its_dependents(
         self, client: httpx.AsyncClient, store: Store, node: Node
     ) -> None:
         await store.workers.announce_tasks({"simulate": "default", "workflow": "default"})
@@ -206,7 +207,9 @@ class TestBySuccess:
         await node.pass_time(3600)
         (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
         context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
-        await workflow(store, Namespace(), WorkerIdentity(WORKER))({"steps": steps}, context)
+        await workflow(Families(store, aging_seconds=300), Namespace(), WorkerIdentity(WORKER))(
+            {"steps": steps}, context
+        )
         await end(store, RunState.FAILED)
         assert await ticks(client, "up") == ["failed"]
         answer = await client.post(f"/v1/workflows/{claim.run_id}/redrive")
@@ -214,7 +217,7 @@ class TestBySuccess:
         await end(store)
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_one_that_loses_its_schedule_is_fired_by_them(
+    async def test_a_job_that_loses_its_schedule_is_fired_by_its_upstreams(
         self, client: httpx.AsyncClient, store: Store, node: Node
     ) -> None:
         await create(client, name="up", every="10s")
@@ -224,7 +227,7 @@ class TestBySuccess:
         assert await end(store) == ["up"]
         assert await ticks(client, "down") == ["ready"]
 
-    async def test_one_that_gets_a_schedule_is_no_longer_fired_by_them(
+    async def test_a_job_that_gets_a_schedule_is_no_longer_fired_by_its_upstreams(
         self, client: httpx.AsyncClient, store: Store, node: Node
     ) -> None:
         await create(client, name="up", every="10s")

@@ -1,4 +1,5 @@
-"""Edits that meet a firing, or one another, at the worst moment: between what a request has read and what it writes."""
+"""Changes that collide with a firing, or with each other, at the worst moment: between the read and the write of a
+request."""
 
 from __future__ import annotations
 
@@ -31,8 +32,7 @@ Meeting = Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]]
 
 
 def just_before(monkeypatch: pytest.MonkeyPatch, store: Store, method: str, happens: Meeting) -> None:
-    """Something happens once between the reading and the writing of a request. It is handed the write, should another
-    make the same."""
+    """Runs a function once between the read and the write of a request. It gets the write as an argument."""
     write = getattr(store.jobs, method)
     is_first = True
 
@@ -47,19 +47,19 @@ def just_before(monkeypatch: pytest.MonkeyPatch, store: Store, method: str, happ
 
 
 async def fire(store: Store, keeper: ShardKeeper) -> int:
-    """Fires what is due, and ends its runs."""
+    """Fires due ticks and ends their runs."""
     await keeper.run_once()
-    due, _ = await store.jobs.due_jobs(list(keeper.epochs), 10, 0.0)
+    due, _ = await store.ticks.due_jobs(list(keeper.epochs), 10, 0.0)
     planner = Planner(to_instant(await store.jobs.database_now()))
-    fired = await store.jobs.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
+    fired = await store.ticks.fire_ticks(keeper.scheduler_id, keeper.epochs, [planner.firing_of(job) for job in due])
     claims = await claim_runs(store, keeper.scheduler_id, {"default": 10}, ["t"])
-    await store.runs.finish_runs(
+    await store.outcomes.finish_runs(
         keeper.scheduler_id, [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED) for claim in claims]
     )
     return fired.fired
 
 
-async def test_a_tick_that_falls_due_while_a_change_is_on_its_way_is_not_silent(
+async def test_a_tick_that_becomes_due_during_a_change_is_recorded(
     client: httpx.AsyncClient, store: Store, fake_clock: FakeClock, sql: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await make_job(store, every="10s", overlap="allow_all")
@@ -70,11 +70,11 @@ async def test_a_tick_that_falls_due_while_a_change_is_on_its_way_is_not_silent(
 
     just_before(monkeypatch, store, "change_job", ten_seconds_are_over)
     assert (await client.patch(f"/v1/jobs/{job.id}", json={"every": "60s"})).status_code == 200
-    # By the schedule that was in force until 10.01 seconds, there was a tick at ten.
+    # By the schedule in force until 10.01 seconds, there was a tick at ten.
     await assert_sound(sql)
 
 
-async def test_a_change_that_meets_a_firing_does_not_deal_with_the_tick_once_more(
+async def test_a_change_during_a_firing_does_not_handle_the_tick_again(
     client: httpx.AsyncClient,
     store: Store,
     fake_clock: FakeClock,
@@ -95,7 +95,7 @@ async def test_a_change_that_meets_a_firing_does_not_deal_with_the_tick_once_mor
     assert (len(story.runs), story.notes) == (1, ())
 
 
-async def test_a_resumption_that_meets_another_one_and_another_pause_changes_nothing(
+async def test_a_resume_overtaken_by_a_resume_and_a_pause_changes_nothing(
     client: httpx.AsyncClient,
     store: Store,
     fake_clock: FakeClock,
@@ -115,7 +115,7 @@ async def test_a_resumption_that_meets_another_one_and_another_pause_changes_not
 
     just_before(monkeypatch, store, "resume_job", another_resumes_it_and_it_fires_and_is_paused)
     await client.post(f"/v1/jobs/{job.id}/resume", json={})
-    # Had the cursor gone back, the tick at twenty seconds would fire once more.
+    # If the cursor had moved back, the tick at twenty seconds would fire again.
     await fire(store, keeper)
     await assert_sound(sql)
     assert await sql.fetchval("select max(count) from (select count(*) from foliot.history group by id) as ended") == 1

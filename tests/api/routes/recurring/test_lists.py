@@ -1,4 +1,4 @@
-"""Recurring jobs as they are shown and listed."""
+"""Recurring jobs in lists and one by one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_a_job_is_shown_by_id_and_by_name_and_listed_as_it_was_made(client
     assert (await get_job(client, longest["id"]))["schedule"]["catchup_window_seconds"] == 31_536_000
 
 
-async def test_every_depth_of_payload_that_is_taken_can_be_shown_listed_changed_and_triggered(
+async def test_a_payload_of_any_accepted_depth_can_be_shown_listed_changed_and_triggered(
     client: httpx.AsyncClient,
 ) -> None:
     taken = 0
@@ -45,7 +45,7 @@ async def test_every_depth_of_payload_that_is_taken_can_be_shown_listed_changed_
 async def pages(
     client: httpx.AsyncClient, limit: int, between: Callable[[], Awaitable[None]] | None = None
 ) -> list[list[str]]:
-    """The names on each page, until there is no next one."""
+    """The names on each page, up to the last one."""
     found, after = [], ""
     while True:
         page = (await client.get("/v1/jobs", params={"after": after, "limit": limit})).json()
@@ -71,7 +71,7 @@ async def test_jobs_are_listed_page_by_page_each_once(client: httpx.AsyncClient)
         assert all(len(page) == limit for page in found[:-1])
 
 
-async def test_jobs_that_come_and_go_while_paging_make_no_duplicates_and_hide_no_others(
+async def test_creations_and_deletions_between_pages_cause_no_duplicates_or_gaps(
     client: httpx.AsyncClient,
 ) -> None:
     staying = [f"job {number:02}" for number in range(0, 40, 2)]

@@ -21,7 +21,7 @@ from tests.support.recurring import call_job, create_job, end_runs, succeed
 
 @asynccontextmanager
 async def behind_a_proxy(database_url: str) -> AsyncIterator[tuple[httpx.AsyncClient, Store, Proxy]]:
-    """The application with real time, on a way to the database that can be cut."""
+    """The application with a real clock and a connection to the database that can be cut."""
     around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
     async with proxy_to(database_url) as (proxy, url), open_store(url, part="test", **around) as store:
         await store.workers.announce_tasks({"send_invoice": "mail"})
@@ -33,7 +33,7 @@ async def behind_a_proxy(database_url: str) -> AsyncIterator[tuple[httpx.AsyncCl
             yield client, store, proxy
 
 
-async def test_what_is_sent_again_after_a_lost_answer_is_done_once_and_answered_as_if_nothing_had_happened(
+async def test_a_request_repeated_after_a_lost_answer_acts_once_and_gets_the_same_answer(
     database_url: str, sql: Any
 ) -> None:
     async with behind_a_proxy(database_url) as (client, store, proxy):
@@ -45,7 +45,7 @@ async def test_what_is_sent_again_after_a_lost_answer_is_done_once_and_answered_
         triggered = await succeed(client, "POST", "report", "/trigger")
         assert proxy.swallowed.is_set()
         assert await sql.fetch("select id from foliot.runs") == [(UUID(triggered["id"]),)]
-        # Even when the run has ended meanwhile.
+        # The same holds after the run has ended.
         assert await end_runs(store) == 1
         assert await store.jobs.insert_triggered_run(UUID(triggered["id"]), UUID(job["id"])) == "mail"
         assert await sql.fetchval("select count(*) from foliot.runs") == 0

@@ -13,18 +13,20 @@ from tests.support.recurring import call_job, create_job, get_job, succeed, tick
 
 AN_ID = "01a1e216-7f2b-7541-b0db-c136d93264be"
 GOOD_NAMES = [
-    *["a b", "100%", "%2F", "%00", "%", 'say "hi"', "it's", "a?b=c&d#e", "a\\b", "a+b", "a;b", "...", "<b>", "$1", "-", "a:b@c", "n" * 200],
+    *["a b", "100%", "%2F", "%00", "%", 'say "hi"', "it's", "a?b=c&d#e", "a\\b", "a+b"],
+    *["a;b", "...", "<b>", "$1", "-", "a:b@c", "n" * 200],
     *["é", "😀", "👩\u200d🚀", "\u0646\u200c\u0645", "日本語", "\U0010ffff" * 200],
     *["next", "null", "true", "{reference}", "-- drop", "0", "deadbeef", AN_ID[1:]],
 ]  # fmt: skip
 BAD_NAMES = [
     *["", "a/b", "/", "a/", ".", "..", " a", "a ", "\u00a0a", "a\u3000", " ", "n" * 201],
-    *["a\nb", "a\tb", "\x1b[31m", "\x7f", "\x85", "a\0b", "a\u2028b", "\u202egpj.exe", "\u200bzero width", "\ufeffmark", "e\u0301"],
+    *["a\nb", "a\tb", "\x1b[31m", "\x7f", "\x85", "a\0b", "a\u2028b", "\u202egpj.exe", "\u200bzero width",
+        "\ufeffmark", "e\u0301"],
     *[AN_ID, AN_ID.replace("-", "").upper(), f"{{{AN_ID}}}", f"urn:uuid:{AN_ID}"],
 ]  # fmt: skip
 
 
-async def test_a_name_may_have_any_visible_character_and_leads_to_its_job(client: httpx.AsyncClient) -> None:
+async def test_a_name_with_any_visible_character_finds_its_job(client: httpx.AsyncClient) -> None:
     jobs = {name: await create_job(client, every="5m", name=name) for name in GOOD_NAMES}
     for name, job in jobs.items():
         assert job["name"] == name

@@ -25,13 +25,13 @@ async def test_a_paused_job_says_why_and_until_when(client: httpx.AsyncClient) -
     )
     assert (paused["next_at"], paused["version"]) == (None, created["version"])
     assert await get_job(client, "report") == paused
-    # Both may be left out, and the body with them.
+    # Both fields are optional, and so is the body.
     await create_job(client, every="10m", name="other")
     paused = (await client.post(job_path("other", "/pause"), headers=JSON)).json()
     assert (paused["status"], paused["paused_reason"], paused["paused_until"]) == ("paused", None, None)
 
 
-async def test_pausing_twice_gives_the_pause_another_reason_and_end_and_resuming_what_runs_changes_nothing(
+async def test_a_second_pause_changes_reason_and_end_and_resuming_an_active_job_changes_nothing(
     client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
 ) -> None:
     created = await create_job(client, every="10m", name="report")
@@ -43,7 +43,7 @@ async def test_pausing_twice_gives_the_pause_another_reason_and_end_and_resuming
     assert await sql.fetchval("select paused_at from foliot.jobs") == fake_clock.now() - timedelta(seconds=60)
 
 
-async def test_a_pause_that_makes_no_sense_is_refused_by_its_field(client: httpx.AsyncClient) -> None:
+async def test_an_invalid_pause_is_refused_with_its_field(client: httpx.AsyncClient) -> None:
     await create_job(client, every="10m", name="report")
     times = [
         "2026-03-01T12:00:00Z",
@@ -68,7 +68,7 @@ async def test_a_pause_that_makes_no_sense_is_refused_by_its_field(client: httpx
     assert (await get_job(client, "report"))["status"] == "active"
 
 
-async def test_a_resumed_job_goes_on_after_now_and_what_it_missed_is_one_note(
+async def test_a_resumed_job_continues_after_now_and_its_missed_ticks_are_one_note(
     client: httpx.AsyncClient, fake_clock: FakeClock
 ) -> None:
     await create_job(client, every="10m", name="report")
@@ -79,7 +79,7 @@ async def test_a_resumed_job_goes_on_after_now_and_what_it_missed_is_one_note(
     assert (resumed["paused_reason"], resumed["paused_until"]) == (None, None)
     expected = [("paused", "2026-03-01T12:10:00Z", "2026-03-01T12:30:00Z")]
     assert await ticks_of(client, "report") == expected
-    # A pause within which nothing was due leaves no note.
+    # A pause without a due tick leaves no note.
     await succeed(client, "POST", "report", "/pause")
     await fake_clock.advance(5 * 60 - 1)
     assert (await succeed(client, "POST", "report", "/resume"))["next_at"] == "2026-03-01T12:40:00Z"
@@ -95,7 +95,7 @@ async def test_a_paused_job_can_be_changed_and_stays_paused(client: httpx.AsyncC
     assert (await succeed(client, "POST", "report", "/resume"))["next_at"] == "2026-03-01T15:00:00Z"
 
 
-async def test_a_resume_that_was_overtaken_by_a_change_says_so_and_by_another_resume_is_as_good(
+async def test_a_resume_overtaken_by_a_change_conflicts_and_one_overtaken_by_a_resume_succeeds(
     client: httpx.AsyncClient, store: Store, sql: Any, fake_clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await create_job(client, every="10m", name="report")
@@ -111,7 +111,7 @@ async def test_a_resume_that_was_overtaken_by_a_change_says_so_and_by_another_re
     assert len(await ticks_of(client, "report")) == 1
 
 
-async def test_a_job_without_runs_left_stays_ended_whatever_is_done_to_it(
+async def test_pausing_and_resuming_do_not_revive_a_job_without_ticks(
     client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
 ) -> None:
     await create_job(client, every="10m", name="report", max_runs=1)

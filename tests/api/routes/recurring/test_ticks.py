@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
 import httpx
 
@@ -10,9 +12,7 @@ from tests.support.fake_clock import FakeClock
 from tests.support.recurring import create_job, job_path, succeed, ticks_of
 
 
-async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(
-    client: httpx.AsyncClient, fake_clock: FakeClock
-) -> None:
+async def test_ticks_are_listed_latest_first_up_to_the_limit(client: httpx.AsyncClient, fake_clock: FakeClock) -> None:
     await create_job(client, every="10m", name="report")
     for _ in range(4):
         await succeed(client, "POST", "report", "/pause")
@@ -28,7 +28,7 @@ async def test_ticks_are_shown_latest_first_and_no_more_than_asked_for(
     assert (await succeed(client, "GET", "report", "/ticks"))["items"][0]["run_id"] == run["id"]
 
 
-async def test_the_next_ticks_are_told_in_the_job_s_zone_over_a_clock_change(
+async def test_next_ticks_are_in_the_time_zone_of_the_job_across_a_clock_change(
     client: httpx.AsyncClient, fake_clock: FakeClock
 ) -> None:
     spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
@@ -56,7 +56,7 @@ async def test_the_next_ticks_are_told_in_the_job_s_zone_over_a_clock_change(
         assert datetime.fromisoformat(job["next_at"]) == datetime.fromisoformat(expected[0][0])
 
 
-async def test_the_next_ticks_are_as_many_as_asked_for_unless_there_are_fewer(client: httpx.AsyncClient) -> None:
+async def test_next_ticks_are_listed_up_to_the_limit(client: httpx.AsyncClient) -> None:
     await create_job(client, every="1h", name="endless")
     await create_job(client, every="1h", name="bounded", end_at="2026-03-01T15:00:00Z")
     await create_job(client, every="1h", name="counted", max_runs=2)
@@ -72,7 +72,7 @@ async def test_the_next_ticks_are_as_many_as_asked_for_unless_there_are_fewer(cl
     assert len((await client.get(job_path("endless", "/next?count=1000"))).json()["items"]) == 1000
 
 
-async def test_h_is_the_job_s_own_and_the_same_whenever_it_is_asked_for(client: httpx.AsyncClient) -> None:
+async def test_h_has_a_stable_value_for_each_job(client: httpx.AsyncClient) -> None:
     firsts = set()
     for _ in range(8):
         job = await create_job(client, cron="H H * * *")
@@ -80,3 +80,25 @@ async def test_h_is_the_job_s_own_and_the_same_whenever_it_is_asked_for(client: 
         assert first["at"] == job["next_at"]
         firsts.add(first["at"])
     assert len(firsts) > 1
+
+
+async def test_days_tell_what_became_of_their_ticks_and_what_is_planned(client: httpx.AsyncClient, sql: Any) -> None:
+    await client.put("/v1/calendars/holidays", json={"timezone": "Europe/Berlin", "dates": ["2026-03-04"]})
+    job = await create_job(client, cron="30 2 * * *", timezone="Europe/Berlin", name="report", calendar="holidays")
+    await sql.execute(
+        "insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason) values "
+        "($1, '2026-02-27 23:30Z', null, now(), 'overlap'), "
+        "($1, '2026-02-25 01:30Z', '2026-02-26 01:30Z', now(), 'missed')",
+        UUID(job["id"]),
+    )
+    shown = (await client.get("/v1/jobs/report/ticks/days")).json()
+    assert (shown["timezone"], shown["today"], shown["counted_from"]) == ("Europe/Berlin", "2026-03-01", None)
+    assert shown["days"] == [
+        {"date": "2026-02-25", "outcomes": {"missed": 1}},
+        {"date": "2026-02-26", "outcomes": {"missed": 1}},
+        # 23:30 in London is the next day in Berlin.
+        {"date": "2026-02-28", "outcomes": {"overlap": 1}},
+    ]
+    ahead = {day["date"]: (day["count"], day["excluded"]) for day in shown["ahead"]}
+    assert (ahead["2026-03-03"], ahead["2026-03-04"], len(ahead)) == ((1, 0), (0, 1), 183)
+    assert shown["clock_changes"][0] == "2026-03-29"

@@ -14,7 +14,7 @@ from tests.support.fake_clock import FakeClock
 from tests.support.recurring import create_job, end_runs, get_job, succeed
 
 
-async def test_a_trigger_makes_one_run_of_what_the_job_is_at_that_time(
+async def test_a_trigger_makes_one_run_from_the_current_version_of_the_job(
     client: httpx.AsyncClient, sql: Any, fake_clock: FakeClock
 ) -> None:
     options = {"retries": 2, "timeout_seconds": 1.5, "backoff": {"kind": "fixed", "base_seconds": 1.0}}
@@ -43,7 +43,7 @@ async def test_a_trigger_makes_one_run_of_what_the_job_is_at_that_time(
     assert (shown["payload"], shown["queue"]) == ({"a": 2}, "mail")
 
 
-async def test_every_trigger_is_a_run_of_its_own_even_while_paused(
+async def test_every_trigger_makes_its_own_run_even_while_paused(
     client: httpx.AsyncClient, store: Store, sql: Any
 ) -> None:
     await create_job(client, every="10m", name="report")

@@ -75,13 +75,16 @@ CONTRADICTORY = [
 ]
 
 
-async def test_a_schedule_that_makes_no_sense_is_refused_by_its_field_and_nothing_is_stored(
+async def test_an_invalid_schedule_is_refused_with_its_field_and_nothing_is_stored(
     client: httpx.AsyncClient, sql: Any
 ) -> None:
     for case in [*NOT_A_SCHEDULE, *NOT_AN_OPTION, *CONTRADICTORY]:
         answer = await client.post("/v1/jobs", json={"task": "send_invoice", "name": "bad", **case.fields})
         assert problem_of(answer) == (422, case.code, case.field), case
-    stored = "select (select count(*) from foliot.jobs) + (select count(*) from foliot.job_versions) + (select count(*) from foliot.runs)"
+    stored = (
+        "select (select count(*) from foliot.jobs) + (select count(*) from foliot.job_versions) + (select "
+        "count(*) from foliot.runs)"
+    )
     assert await sql.fetchval(stored) == 0
     for fields, words in [
         ({"cron": "0 24 * * *"}, "cron: hour: 24 is not between 0 and 23"),
@@ -94,7 +97,7 @@ async def test_a_schedule_that_makes_no_sense_is_refused_by_its_field_and_nothin
         assert words in (await client.post("/v1/jobs", json={"task": "send_invoice", **fields})).json()["detail"]
 
 
-async def test_a_number_of_a_query_that_is_none_or_out_of_range_is_named(client: httpx.AsyncClient) -> None:
+async def test_an_invalid_number_in_a_query_is_named(client: httpx.AsyncClient) -> None:
     await create_job(client, every="5m", name="report")
     for path, field, most in [
         ("/v1/jobs", "limit", 200),
@@ -107,9 +110,7 @@ async def test_a_number_of_a_query_that_is_none_or_out_of_range_is_named(client:
             assert (await client.get(f"{path}?{field}={number}")).status_code == 200
 
 
-async def test_what_is_no_recurring_job_is_not_found_whatever_is_asked_of_it(
-    client: httpx.AsyncClient, sql: Any
-) -> None:
+async def test_requests_for_unknown_recurring_jobs_are_not_found(client: httpx.AsyncClient, sql: Any) -> None:
     one_off = await create_job(client, name="one-off")
     for reference in (one_off["id"], "one-off", str(new_id()), "nothing", "%", "1" * 5000):
         for method, rest in JOB_ROUTES:

@@ -1,4 +1,4 @@
-"""Functions that tests run in processes of their own. A module, because that is where a process finds them."""
+"""Functions that tests run in their own processes. They are in a module, because a process imports them."""
 
 # ruff: noqa: T201
 
@@ -103,7 +103,7 @@ def put_off() -> None:
 
 @app.task(process=True)
 def write_everywhere(times: int, end: str) -> None:
-    """Into the pipe of answers, whichever it is."""
+    """Writes into every descriptor, so also into the pipe of answers."""
     for descriptor in range(3, 1000):
         try:
             for _ in range(times):

@@ -1,5 +1,5 @@
-"""What a command gets of the steps before it and hands on, in every containment, sandbox and for every user it may
-become."""
+"""The files of a command: results of earlier steps and its own result, in every containment, in sandboxes, and for
+every user it may become."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def run(config: Config, context: KeptContext, command: str, **payload: Any
 
 async def test_upstream_results_and_the_signal_reach_a_command_and_its_result_comes_back(config: Config) -> None:
     context = KeptContext(attempt=3)
-    # More than a pipe or a variable of the environment holds.
+    # Larger than a pipe or an environment variable.
     context.upstream = {"extract": {"rows": [1, 2, 3], "text": "ü" * 200_000}, "ping": None}
     context.signal = {"by": "ann"}
     attempted = await run(
@@ -57,7 +57,7 @@ async def test_upstream_results_and_the_signal_reach_a_command_and_its_result_co
     assert {f"FOLIOT_RUN_ID={context.run_id}", "FOLIOT_ATTEMPT=3"} <= set(variables)
 
 
-async def test_what_a_command_is_given_does_not_keep_it_from_calling_foliot(config: Config) -> None:
+async def test_the_variables_of_a_command_do_not_disturb_a_call_of_foliot(config: Config) -> None:
     context = KeptContext()
     context.upstream, context.signal = {"extract": 1}, {"by": "ann"}
     await run(config, context, "env")
@@ -66,7 +66,7 @@ async def test_what_a_command_is_given_does_not_keep_it_from_calling_foliot(conf
     assert load(environment=variables) == load(environment={})
 
 
-async def test_what_there_is_none_of_is_not_named(config: Config) -> None:
+async def test_variables_without_a_value_are_not_set(config: Config) -> None:
     context = KeptContext()
     attempted = await run(config, context, "env", environment={"FOLIOT_RUN_ID": "another"})
     assert attempted.result == '{"exit_code":0}'
@@ -93,7 +93,7 @@ async def test_what_there_is_none_of_is_not_named(config: Config) -> None:
     ],
     ids=["number", "written twice", "appended", "null", "blank"],
 )
-async def test_what_is_written_is_the_result(command: str, result: str) -> None:
+async def test_the_written_file_is_the_result(command: str, result: str) -> None:
     config = Config(containment="launcher")
     assert await run(config, KeptContext(), command) == Attempted(Ending.SUCCEEDED, result=result)
 
@@ -110,7 +110,7 @@ async def test_what_is_written_is_the_result(command: str, result: str) -> None:
     ],
     ids=["text", "bytes", "two values", "large", "sparse", "failed"],
 )
-async def test_what_can_not_be_kept_fails_with_advice(command: str, kind: str, part: str) -> None:
+async def test_an_unstorable_result_fails_with_advice(command: str, kind: str, part: str) -> None:
     attempted = await run(Config(containment="launcher", result_max_bytes=1000), KeptContext(), command)
     assert attempted.ending is Ending.FAILED
     assert attempted.error is not None
@@ -118,7 +118,7 @@ async def test_what_can_not_be_kept_fails_with_advice(command: str, kind: str, p
     assert part in attempted.error.message
 
 
-async def test_a_program_of_another_kind_reads_and_writes_them_as_files() -> None:
+async def test_other_programs_read_and_write_them_as_files() -> None:
     context = KeptContext()
     context.upstream = {"a": 20}
     script = (

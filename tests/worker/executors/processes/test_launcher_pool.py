@@ -1,4 +1,4 @@
-"""LauncherPool are used again, replaced when they die, leave nothing behind, and are not there before they are needed."""
+"""Launchers are reused, replaced when they die, started on demand, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_many_commands_use_the_same_launchers_and_leave_no_descriptor_and_
     assert children() == before
 
 
-async def test_sandboxes_are_used_once_and_leave_nothing(launchers: LauncherPool) -> None:
+async def test_sandboxes_are_used_once_and_leave_nothing_behind(launchers: LauncherPool) -> None:
     require_means("bubblewrap")
     for _ in range(3):
         context = KeptContext()
@@ -89,7 +89,7 @@ async def test_sandboxes_are_used_once_and_leave_nothing(launchers: LauncherPool
     assert not [process for process in family_of(started) if process.name() == "bwrap"]
 
 
-async def test_none_is_started_before_it_is_needed_and_the_idle_end(
+async def test_launchers_start_on_demand_and_idle_ones_end(
     launchers: LauncherPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.1)
@@ -104,7 +104,7 @@ async def test_none_is_started_before_it_is_needed_and_the_idle_end(
     assert (await run(launchers, "true")).ending is Ending.SUCCEEDED
 
 
-async def test_the_death_of_launchers_ends_their_commands_and_others_take_their_place(launchers: LauncherPool) -> None:
+async def test_the_death_of_launchers_ends_their_commands_and_they_are_replaced(launchers: LauncherPool) -> None:
     mark, before = next(unique), children()
     contexts = [KeptContext() for _ in range(3)]
     running = [
@@ -122,7 +122,7 @@ async def test_the_death_of_launchers_ends_their_commands_and_others_take_their_
     await run_many(launchers, AT_ONCE)
 
 
-async def test_a_launcher_that_died_while_it_had_nothing_to_do_is_not_used(launchers: LauncherPool) -> None:
+async def test_a_launcher_that_died_while_idle_is_not_used(launchers: LauncherPool) -> None:
     before = children()
     await run(launchers, "true")
     for pid in children() - before:
@@ -131,8 +131,8 @@ async def test_a_launcher_that_died_while_it_had_nothing_to_do_is_not_used(launc
     assert (await run(launchers, "true")).ending is Ending.SUCCEEDED
 
 
-async def test_what_a_command_hands_on_can_have_any_number(launchers: LauncherPool) -> None:
-    """Also one that the launcher uses itself."""
+async def test_a_result_descriptor_may_have_any_number(launchers: LauncherPool) -> None:
+    """This includes the number of a descriptor that the launcher uses itself."""
     held = [os.open(os.devnull, os.O_RDONLY) for _ in range(40)]
     try:
         while True:
@@ -147,7 +147,7 @@ async def test_what_a_command_hands_on_can_have_any_number(launchers: LauncherPo
             os.close(descriptor)
 
 
-async def test_nothing_of_a_command_is_there_when_the_next_one_begins(launchers: LauncherPool) -> None:
+async def test_a_command_leaves_nothing_for_the_next_one(launchers: LauncherPool) -> None:
     mark = next(unique)
     for _ in range(5):
         await run(

@@ -1,4 +1,4 @@
-"""A worker that is killed while it starts commands leaves nothing behind, in whichever moment it happens."""
+"""A worker that is killed at any moment while it starts commands leaves nothing behind."""
 
 from __future__ import annotations
 

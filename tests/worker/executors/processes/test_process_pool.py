@@ -1,4 +1,4 @@
-"""Python tasks in processes of their own: real ones, by whatever means they are held together."""
+"""Python tasks in real processes of their own, with every kind of containment."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def pool(request: pytest.FixtureRequest) -> AsyncIterator[Pool]:
         await found.close()
 
 
-async def test_a_function_gets_its_arguments_and_context_and_tells_all_it_has_to(pool: Pool) -> None:
+async def test_a_function_gets_arguments_and_context_and_reports_everything(pool: Pool) -> None:
     context = KeptContext(task="describe", attempt=3)
     attempted = await pool.run("describe", context, a=40)
     result = json.loads(attempted.result or "")
@@ -63,7 +63,7 @@ async def test_a_function_gets_its_arguments_and_context_and_tells_all_it_has_to
     assert context.progress_made == Progress(0.5, "half")
 
 
-async def test_a_process_is_used_again_and_keeps_outputs_apart(pool: Pool) -> None:
+async def test_a_process_is_reused_and_keeps_outputs_apart(pool: Pool) -> None:
     contexts = [KeptContext(), KeptContext()]
     results = [
         json.loads((await pool.run("describe", context, a=n)).result or "") for n, context in enumerate(contexts)
@@ -73,27 +73,27 @@ async def test_a_process_is_used_again_and_keeps_outputs_apart(pool: Pool) -> No
     assert results[0]["pid"] == results[1]["pid"]
 
 
-async def test_all_that_was_printed_before_the_answer_is_kept(pool: Pool) -> None:
+async def test_output_before_the_answer_is_kept(pool: Pool) -> None:
     for _ in range(20):
         context = KeptContext(limit=1_000_000)
         await pool.run("chatter", context, size=300_000)
         assert len(context.output) == 300_000
 
 
-async def test_attempts_at_once_have_processes_of_their_own(pool: Pool) -> None:
+async def test_concurrent_attempts_have_their_own_processes(pool: Pool) -> None:
     found = await asyncio.gather(*(pool.run("describe", a=n) for n in range(3)))
     answers = [json.loads(attempted.result or "") for attempted in found]
     assert [answer["sum"] for answer in answers] == [2, 3, 4]
 
 
-async def test_many_short_attempts_at_once_share_the_first_processes_that_come_up(pool: Pool) -> None:
+async def test_many_short_attempts_share_the_first_processes(pool: Pool) -> None:
     found = await asyncio.gather(*(pool.run("describe", a=n) for n in range(24)))
     answers = [json.loads(attempted.result or "") for attempted in found]
     assert [answer["sum"] for answer in answers] == list(range(2, 26))
     assert len({answer["pid"] for answer in answers}) <= 12
 
 
-async def test_processes_that_are_not_needed_any_more_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unneeded_processes_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "IDLE_SECONDS", 0.2)
     number = 3
     pool.pool._cores = 1
@@ -114,7 +114,7 @@ async def test_async_functions_work_too(pool: Pool) -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [("value", "ValueError"), ("exit", "SystemExit"), ("interrupt", "KeyboardInterrupt")]
 )
-async def test_an_error_is_told_and_the_process_goes_on(pool: Pool, kind: str, name: str) -> None:
+async def test_an_error_is_reported_and_the_process_continues(pool: Pool, kind: str, name: str) -> None:
     attempted = await pool.run("fail", kind=kind)
     assert attempted.error is not None
     assert (attempted.ending, attempted.error.kind, attempted.error.message) == (Ending.FAILED, name, "on purpose")
@@ -123,7 +123,7 @@ async def test_an_error_is_told_and_the_process_goes_on(pool: Pool, kind: str, n
 
 
 @pytest.mark.parametrize(("times", "end"), [(1, ""), (1, "\n"), (100, ""), (20, "\n")])
-async def test_what_a_task_writes_into_the_pipe_of_answers_is_bounded_and_fails_nobody_else(
+async def test_writes_into_the_pipe_of_answers_are_bounded_and_fail_no_other_task(
     pool: Pool, times: int, end: str
 ) -> None:
     attempted = await pool.run("write_everywhere", times=times, end=end)
@@ -132,13 +132,13 @@ async def test_what_a_task_writes_into_the_pipe_of_answers_is_bounded_and_fails_
     assert (await pool.run("later", n=1)).result == "2"
 
 
-async def test_a_task_may_say_what_is_to_become_of_it(pool: Pool) -> None:
+async def test_a_task_may_decide_about_its_run(pool: Pool) -> None:
     attempted = await pool.run("put_off")
     assert (attempted.ending, attempted.is_retryable, attempted.delay_seconds) == (Ending.FAILED, True, 30)
     assert "RetryIn" in attempted.causes
 
 
-async def test_results_are_kept_whole_or_refused(pool: Pool) -> None:
+async def test_results_are_stored_completely_or_refused(pool: Pool) -> None:
     refused = await pool.run("unserialisable")
     assert refused.error is not None
     assert refused.error.kind == "ResultNotStorable"
@@ -168,7 +168,7 @@ async def test_a_function_that_ends_its_process_fails_and_is_replaced(
     assert (await pool.run("later", n=1)).result == "2"
 
 
-async def test_a_cancel_kills_a_function_that_never_looks_up_and_all_it_started(pool: Pool) -> None:
+async def test_a_cancel_kills_a_function_that_never_checks_and_its_children(pool: Pool) -> None:
     mark, context = next(unique), KeptContext()
     running = asyncio.ensure_future(pool.run("spin", context, mark=mark))
     await context.prints(b"spinning")
@@ -176,13 +176,13 @@ async def test_a_cancel_kills_a_function_that_never_looks_up_and_all_it_started(
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    # By itself it would never end.
+    # It would never end by itself.
     assert time.monotonic() - began < 20
     assert gone(mark)
     assert b"spinning" in context.output
 
 
-async def test_a_function_that_asks_is_let_finish_and_its_process_is_kept(pool: Pool) -> None:
+async def test_a_function_that_checks_can_finish_and_its_process_is_kept(pool: Pool) -> None:
     pid = json.loads((await pool.run("describe", a=1)).result or "")["pid"]
     context = KeptContext()
     running = asyncio.ensure_future(pool.run("patient", context))
@@ -194,7 +194,7 @@ async def test_a_function_that_asks_is_let_finish_and_its_process_is_kept(pool: 
     assert json.loads((await pool.run("describe", a=1)).result or "")["pid"] == pid
 
 
-async def test_what_ignores_every_request_is_killed(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_function_that_ignores_every_request_is_killed(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ASK_SECONDS", 0.1)
     monkeypatch.setattr(module, "END_SECONDS", 0.3)
     mark, context = next(unique), KeptContext()
@@ -238,7 +238,7 @@ async def test_a_worker_ends_a_busy_function_at_its_time_limit(store: Store) -> 
         assert (await ended(store, await submit(store, "later", payload='{"n": 1}'))).result == 2
 
 
-def test_only_functions_that_others_can_find_may_be_declared_so() -> None:
+def test_only_importable_functions_can_run_in_a_process() -> None:
     app = foliot.App()
 
     def inside() -> None: ...

@@ -1,5 +1,4 @@
-"""Sandboxes of commands: what they keep from a command, what they cost it, and that nothing runs without the one it was
-to get."""
+"""Sandboxes of commands: what they hide, their cost, and that no command runs without its sandbox."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from foliot.worker.executors.shell import shell
 from tests.support.containment import gone, launchers_in, require_means
 from tests.support.contexts import KeptContext
 
-# Nobody may not be allowed into the directory of our own interpreter.
+# The user nobody may have no access to the directory of our own interpreter.
 PYTHON = "/usr/bin/python3" if os.geteuid() == 0 and Path("/usr/bin/python3").exists() else sys.executable
 NO_BUBBLEWRAP = Containment(Means.LAUNCHER)
 
@@ -65,14 +64,14 @@ def bubblewrap() -> None:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-async def test_limits_hold(
+async def test_limits_are_enforced(
     bubblewrap: None, tmp_path: Path, sandbox: str, limit: dict[str, Any], script: str, how: str
 ) -> None:
     command = (
         f"cd {'/tmp' if sandbox == 'bubblewrap' else tmp_path}; exec {sys.executable} -I -S -c {shlex.quote(script)}"
     )
     if sandbox == "bubblewrap" and os.geteuid() == 0:
-        # Nobody may not be allowed into the directory of this interpreter.
+        # The user nobody may have no access to the directory of this interpreter.
         if not Path("/usr/bin/python3").exists():
             pytest.skip("needs /usr/bin/python3")
         command = command.replace(sys.executable, "/usr/bin/python3")
@@ -95,8 +94,8 @@ SHARERS = "import os, time; x = bytearray(60_000_000); os.fork(); os.fork(); tim
 @pytest.mark.parametrize("sandbox", ["process", "bubblewrap"])
 @pytest.mark.parametrize("means", ["bubblewrap", "launcher"])
 async def test_a_tree_of_allocators_is_contained_as_a_whole(bubblewrap: None, means: Any, sandbox: str) -> None:
-    """Each of the four keeps within the limit; all of them together do not."""
-    # Others run the same program at the same time.
+    """Each of the four processes is within the limit, but their sum is not."""
+    # Other tests run the same program at the same time.
     mark = str(new_id())
     attempted, _ = await run(
         Config(containment=means), argv=[PYTHON, "-I", "-S", "-c", ALLOCATORS, mark], sandbox=sandbox, memory_mb=150
@@ -112,7 +111,7 @@ async def test_memory_that_processes_share_counts_once(bubblewrap: None, sandbox
     assert "ended" in output
 
 
-async def test_where_a_cgroup_can_limit_the_tree_it_does_and_the_user_s_other_processes_do_not_count() -> None:
+async def test_a_cgroup_limits_the_tree_without_other_processes_of_the_user() -> None:
     containment = replace(NO_BUBBLEWRAP, cgroup=Path("/sys/fs/cgroup/x"), controllers=frozenset({"memory", "pids"}))
     sandbox = sandbox_for(SandboxFields(sandbox="process", memory_mb=100, processes=7), Config(), containment)
     assert sandbox.tree_limits == {"memory": 104_857_600, "pids": 7}
@@ -138,7 +137,7 @@ async def test_a_fork_bomb_and_a_tree_of_allocators_are_contained_by_a_cgroup(bu
 async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(
     bubblewrap: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a limit that every cgroup has, since that of memory is not to be had everywhere."""
+    """Uses a limit that every cgroup has, because a memory limit is not available everywhere."""
     require_means("cgroup")
     monkeypatch.setitem(LIMIT_FILES, "depth", "cgroup.max.depth")
     config, context = Config(containment="bubblewrap"), KeptContext()
@@ -157,7 +156,7 @@ async def test_a_sandboxed_command_enters_its_cgroup_without_seeing_it(
     assert not made.exists()
 
 
-async def test_root_can_not_be_limited_in_processes_and_so_is_refused() -> None:
+async def test_a_process_limit_is_refused_for_root() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root")
     attempted, output = await run(command="echo ran", sandbox="process", processes=4)
@@ -193,7 +192,7 @@ async def test_the_worker_s_own_files_are_hidden(bubblewrap: None) -> None:
     assert "hunter2" not in hidden
 
 
-async def test_a_command_can_be_started_where_the_worker_s_own_python_is_hidden(bubblewrap: None) -> None:
+async def test_a_command_can_start_where_the_python_of_the_worker_is_hidden(bubblewrap: None) -> None:
     context, library = KeptContext(), Path(os.__file__).parent
     async with launchers_in(choose(Config())) as launchers:
         asked = {"argv": ["test", "!", "-e", os.__file__], "sandbox": "bubblewrap", "cpu_seconds": 5}
@@ -205,13 +204,13 @@ async def test_a_command_can_be_started_where_the_worker_s_own_python_is_hidden(
     assert error_of(missing)[0] == "NotStarted"
 
 
-async def test_neither_other_processes_nor_their_environments_are_to_be_seen(bubblewrap: None) -> None:
+async def test_other_processes_and_their_environments_are_hidden(bubblewrap: None) -> None:
     for sandbox in ("none", "bubblewrap"):
         _, output = await run(command="ls -d /proc/[0-9]* | wc -l", sandbox=sandbox)
         assert int(output) < 10
 
 
-async def test_there_is_no_network_unless_it_is_asked_for_and_allowed(bubblewrap: None) -> None:
+async def test_there_is_no_network_unless_requested_and_allowed(bubblewrap: None) -> None:
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     connect = f"exec /usr/bin/env bash -c 'echo > /dev/tcp/127.0.0.1/{port}'"
@@ -222,7 +221,7 @@ async def test_there_is_no_network_unless_it_is_asked_for_and_allowed(bubblewrap
     assert (error_of(refused)[0], output) == ("Invalid", "")
 
 
-async def test_a_sandboxed_command_is_asked_to_end_before_it_is_killed(bubblewrap: None) -> None:
+async def test_a_sandboxed_command_gets_sigterm_before_sigkill(bubblewrap: None) -> None:
     context, command = KeptContext(), "trap 'echo bye; exit' TERM; echo started; while :; do sleep 0.01; done"
     async with launchers_in(choose(Config())) as launchers:
         running = asyncio.ensure_future(
@@ -232,7 +231,7 @@ async def test_a_sandboxed_command_is_asked_to_end_before_it_is_killed(bubblewra
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-    # The shell may remark that what it was waiting for was asked to end as well.
+    # The shell may report that the process it waited for was also terminated.
     assert context.output.replace(b"Terminated\n", b"") == b"started\nbye\n"
 
 
@@ -258,14 +257,16 @@ def version_of(python: str) -> str:
 AS_ANOTHER = """
 import asyncio
 from tests.worker.executors.processes.test_sandbox import run
-for command in ("id -u; grep CapEff /proc/self/status; touch /etc/x; grep -c : /proc/net/dev", "exit 137", "kill -9 $$"):
+for command in ("id -u; grep CapEff /proc/self/status; touch /etc/x; grep -c : /proc/net/dev", "exit 137",
+    "kill -9 $$"):
     attempted, output = asyncio.run(run(command=command, sandbox="bubblewrap"))
     print(output.splitlines(), attempted.error and attempted.error.message)
 """
 
 
-async def test_who_is_not_root_has_sandboxes_too(bubblewrap: None) -> None:
-    """Theirs are made with user namespaces, which let nobody in who is not in all the others as well."""
+async def test_sandboxes_work_without_root(bubblewrap: None) -> None:
+    """Without root, sandboxes use user namespaces. These admit only processes that are in all the other namespaces as
+    well."""
     paths = [Path(__file__).parents[4], *(Path(path) for path in sys.path if path.endswith(("site-packages", "src")))]
     if os.geteuid() != 0 or not all(is_open_to_all(path) for path in paths):
         pytest.skip("needs root, to become somebody else, and a checkout that everybody may read")
@@ -289,7 +290,7 @@ async def test_who_is_not_root_has_sandboxes_too(bubblewrap: None) -> None:
 
 
 @pytest.mark.parametrize("payload", [{"sandbox": "bubblewrap"}, {"sandbox": "bubblewrap", "memory_mb": 100}])
-async def test_a_sandbox_that_can_not_be_had_is_an_error_and_nothing_runs(payload: dict[str, Any]) -> None:
+async def test_an_unavailable_sandbox_is_an_error_and_nothing_runs(payload: dict[str, Any]) -> None:
     attempted, output = await run(containment=NO_BUBBLEWRAP, command="echo ran", **payload)
     assert error_of(attempted)[0] == "SandboxUnavailable"
     assert output == ""
@@ -317,14 +318,16 @@ async def test_a_bubblewrap_that_refuses_is_an_error_and_nothing_runs(tmp_path: 
         (Config(), {"sandbox": "process", "network": False}, "network"),
     ],
 )
-async def test_a_command_may_ask_for_less_freedom_only(config: Config, payload: dict[str, Any], field: str) -> None:
+async def test_a_command_may_only_request_more_restrictions(
+    config: Config, payload: dict[str, Any], field: str
+) -> None:
     attempted, output = await run(config, command="echo ran", **payload)
     kind, message = error_of(attempted)
     assert (kind, output) == ("Invalid", "")
     assert f"`{field}`" in message
 
 
-async def test_what_is_configured_holds_for_commands_that_do_not_say() -> None:
+async def test_the_configuration_applies_to_commands_without_a_choice() -> None:
     _, output = await run(Config(sandbox_memory_mb=100, sandbox_cpu_seconds=7), command="ulimit -v; ulimit -t")
     assert output == "102400\n7\n"
     _, output = await run(Config(sandbox_memory_mb=100), command="ulimit -v", memory_mb=50)

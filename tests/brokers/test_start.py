@@ -1,0 +1,71 @@
+"""A process with a broker that can't be used does not start, and says what to do."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from foliot.assembly import Stop, run_scheduler
+from foliot.brokers.choice import broker_of
+from foliot.config import Config
+from foliot.errors import ConfigurationError
+from foliot.sdk.app import App
+from foliot.worker_assembly import Work, run_worker
+from tests.support.brokers.kafka import KafkaServer
+from tests.support.brokers.server import SECRET, BrokerServer
+
+
+@pytest.mark.parametrize(("kind", "package"), [("redis", "redis"), ("kafka", "confluent_kafka"), ("sqs", "boto3")])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setitem(sys.modules, f"{package}.exceptions", None)
+    monkeypatch.delitem(sys.modules, f"foliot.brokers.{kind}", raising=False)
+    with pytest.raises(ConfigurationError, match=rf"^dispatch: {kind} needs .*{package}.*'foliot\[{kind}\]'$"):
+        broker_of(Config(dispatch=kind, dispatch_url=f"{kind}://127.0.0.1"))
+
+
+async def test_a_worker_and_a_scheduler_do_not_start_with_a_wrong_password(
+    server: BrokerServer, database_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = server.config(dispatch_url=server.wrong_url, database_url=database_url)
+    with pytest.raises(ConfigurationError, match=r"^dispatch_url: "):
+        await run_scheduler(config, Stop.new())
+    with pytest.raises(ConfigurationError, match=r"^dispatch_url: "):
+        await run_worker(config, Stop.new(), Work(App(), {"default": 1}))
+    shown = "".join(capfd.readouterr())
+    assert SECRET not in shown
+    assert "swordfish" not in shown
+
+
+@pytest.mark.parametrize("running_server", [pytest.param("kafka", marks=pytest.mark.deploy)], indirect=True)
+async def test_a_user_who_may_not_create_topics_is_refused(server: BrokerServer) -> None:
+    assert isinstance(server, KafkaServer)
+    broker = server.broker(dispatch_url=server.guest_url, dispatch_prefix="guest")
+    try:
+        with pytest.raises(
+            ConfigurationError, match=r"^dispatch_url: Kafka refuses to create the topic guest\.ready\."
+        ) as no:
+            await broker.connect()
+    finally:
+        await broker.close()
+    assert "\n" not in no.value.detail
+    assert SECRET not in no.value.detail
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("sqs://", "it has no region"),
+        ("sqs://key:swordfish@eu-central-1?visibility=5", "SQS has no option 'visibility'"),
+        ("sqs://key:swordfish@eu-central-1?endpoint=nowhere", "Invalid endpoint"),
+        ("sqs://key:swordfish@eu_central_1!", "region"),
+    ],
+)
+async def test_a_url_of_sqs_that_can_not_be_used_is_refused(url: str, why: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^dispatch_url: .*{why}") as refused:
+        await broker_of(Config(dispatch="sqs", dispatch_url=url)).connect()
+    assert "swordfish" not in refused.value.detail

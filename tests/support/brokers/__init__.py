@@ -1,0 +1,1 @@
+"""Real message brokers for tests: killed, frozen, wiped and lied to."""

@@ -1,0 +1,1 @@
+"""Real etcd and ZooKeeper for tests."""
