@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import subprocess
@@ -15,6 +16,7 @@ from foliot.model.ids import new_id
 from foliot.sdk.client import PATIENCE_SECONDS
 from tests.support.cluster import Cluster
 from tests.support.terminal import Shell
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.process
 
@@ -29,6 +31,14 @@ def run_of(shell: Shell, command: str, *arguments: str) -> str:
 
 def fresh() -> str:
     return f"thing {next(numbers)}"
+
+
+def ended_replay(shell: Shell, replay: str) -> dict[str, Any]:
+    async def ended() -> dict[str, Any] | None:
+        found: dict[str, Any] = shell.json("dead", "replays", replay)
+        return found if found["state"] in ("done", "stopped") else None
+
+    return asyncio.run(until(ended)) or {}
 
 
 def failed(shell: Shell, name: str) -> str:
@@ -123,6 +133,30 @@ def test_dead_letters_are_grouped_listed_and_replayed_once(shell: Shell) -> None
     for wrong in ([], [first, "--task", "shell"], ["--all", "--task", "shell"]):
         assert "give RUN_IDs, or filters" in shell.refusal("dead", "replay", *wrong, code=2)
     assert "ids[0]" in shell.refusal("dead", "replay", "x", code=2)
+
+
+def test_one_dead_letter_is_replayed_first_and_decides_about_the_others(shell: Shell) -> None:
+    name = fresh()
+    runs = [failed(shell, name) for _ in range(3)]
+    group = next(item for item in shell.json("dead", "list")["items"] if item["id"] == runs[0])["fingerprint"]
+    # It fails as before, so the others stay.
+    begun = shell.foliot("dead", "replay", *runs[::-1], "--canary")
+    canary, replay = begun.out.strip(), begun.err.strip().rpartition(" ")[2]
+    assert (begun.code, canary in runs, "once it has succeeded" in begun.err) == (0, False, True)
+    stopped = ended_replay(shell, replay)
+    assert [stopped[name] for name in ("state", "canary_id", "canary_of", "started")] == ["stopped", canary, runs[2], 1]
+    assert "its first run failed" in shell.done("dead", "replays", replay)
+    assert replay[:8] in shell.done("dead", "replays", "--group", group)
+    assert runs[0] in shell.done("dead", "list", "--group", group, "--limit", "1000")
+    # With a repaired payload it succeeds, and they follow.
+    repaired = ("--payload", '{"command": "true"}')
+    answer = shell.json("dead", "replay", runs[1], runs[0], "--canary", *repaired)
+    assert [item["id"] for item in answer["items"]] == [runs[1]]
+    done = ended_replay(shell, answer["replay_id"])
+    assert (done["state"], done["total"], done["started"]) == ("done", 2, 2)
+    assert "2 of 2" in shell.done("dead", "replays", answer["replay_id"])
+    assert "done: 2 of 2 replayed" in shell.foliot("dead", "stop", answer["replay_id"]).err
+    assert "not both" in shell.refusal("dead", "replays", replay, "--group", group, code=2)
 
 
 def test_workers_and_queues_are_listed(shell: Shell) -> None:

@@ -89,6 +89,15 @@ class Operations(Client):
     def replay_dead_letters(self, replay: Mapping[str, Any]) -> Answer:
         return self._answer("POST", "/v1/dead-letters/replay", replay)
 
+    def list_replays(self, filters: Mapping[str, str]) -> Answer:
+        return self._answer("GET", "/v1/dead-letters/replays", query={**filters, "limit": PAGE})
+
+    def get_replay(self, replay_id: str) -> Answer:
+        return self._answer("GET", f"/v1/dead-letters/replays/{quote(replay_id, safe='')}")
+
+    def stop_replay(self, replay_id: str) -> Answer:
+        return self._answer("POST", f"/v1/dead-letters/replays/{quote(replay_id, safe='')}/stop")
+
     def list_workers(self) -> Answer:
         return self._answer("GET", "/v1/workers")
 

@@ -12,6 +12,8 @@ import msgspec
 
 from foliot.cli.columns import Column
 from foliot.cli.commands.runs import problem_of
+from foliot.cli.dead_replays import replays_command, stop_command
+from foliot.cli.local_times import locate_range
 from foliot.cli.name_completion import queue_names, run_ids
 from foliot.cli.options import given, json_option, json_value
 from foliot.cli.output import Output, output_options
@@ -19,7 +21,6 @@ from foliot.cli.progress import spinner
 from foliot.cli.short_ids import full_id
 from foliot.cli.tables import at, away, facts, table, word
 from foliot.cli.tracebacks import failure_of
-from foliot.cli.zones import locate_range
 from foliot.sdk.operations import Operations
 
 GROUP_HEADERS = (
@@ -157,6 +158,11 @@ def dead_letter(run: dict[str, Any], now: datetime) -> str:
     metavar="JSON",
     help="New payload: JSON, @FILE, or - for standard input.",
 )
+@click.option(
+    "--canary",
+    is_flag=True,
+    help="Replay the latest one alone. The others follow once it has succeeded; otherwise they stay dead letters.",
+)
 @click.option("--again", is_flag=True, help="Include runs that have been replayed.")
 @click.option("--keep-checkpoints", is_flag=True, help="Continue after the recorded steps of durable functions.")
 @click.option("--all", "is_all", is_flag=True, help="Replay all dead letters of the last 7 days.")
@@ -167,6 +173,7 @@ def replay_command(
     run_ids: tuple[str, ...],
     rate_per_second: float | None,
     payload: msgspec.Raw | None,
+    canary: bool,
     again: bool,
     keep_checkpoints: bool,
     is_all: bool,
@@ -183,8 +190,8 @@ def replay_command(
     if bool(run_ids) + bool(selected) + is_all != 1:
         raise click.UsageError("give RUN_IDs, or filters (--group, --task, --queue, --since, --until), or --all")
     request: dict[str, Any] = {"ids": run_ids} if run_ids else {"filter": selected}
-    extra = {"rate_per_second": rate_per_second, "payload": payload, "again": again or None}
-    extra |= {"keep_checkpoints": keep_checkpoints or None}
+    extra = {"rate_per_second": rate_per_second, "payload": payload, "canary": canary or None}
+    extra |= {"again": again or None, "keep_checkpoints": keep_checkpoints or None}
     request |= {name: value for name, value in extra.items() if value is not None}
     with Operations.from_environment() as client:
         if run_ids:
@@ -204,8 +211,15 @@ def replay_command(
         return
     for item in result.document["items"]:
         click.echo(item["run_id"])
+    if replay_id := result.document["replay_id"]:
+        click.echo(f"the others follow once it has succeeded: foliot dead replays {replay_id}", err=True)
+        return
     skipped = f"; {len(result.document['skipped'])} skipped" if result.document["skipped"] else ""
     click.echo(f"{_counted(result.document)} replayed{skipped}", err=True)
+
+
+command.add_command(replays_command)
+command.add_command(stop_command)
 
 
 def _counted(answer: dict[str, Any]) -> str:
