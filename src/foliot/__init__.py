@@ -7,7 +7,9 @@ from foliot.sdk.app import App, Task
 from foliot.sdk.connection import Connection, connect
 from foliot.sdk.context import Context
 from foliot.sdk.durable_context import step_key
-from foliot.sdk.flow_control import (
+from foliot.sdk.handle import Handle
+from foliot.sdk.job_scheduler import JobDefinition, JobScheduler, add_job
+from foliot.sdk.task_exceptions import (
     ChildFailed,
     Fail,
     PollTimeout,
@@ -19,8 +21,6 @@ from foliot.sdk.flow_control import (
     StepError,
     Suspended,
 )
-from foliot.sdk.handle import Handle
-from foliot.sdk.job_scheduler import JobDefinition, JobScheduler, add_job
 from foliot.sdk.workflow import Workflow
 from foliot.sdk.workflow_handle import WorkflowHandle
 

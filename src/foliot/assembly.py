@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from foliot import concealment
+from foliot import process_hardening
 from foliot.brokers.base import Broker, BrokerUnavailable
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
@@ -65,8 +65,8 @@ class Surroundings:
 def surroundings(config: Config, part: str) -> Surroundings:
     clock, events = SystemClock(), EventBus()
     EventLog(part, config=config, clock=clock).attach(events)
-    if concealment.failures:
-        events.emit(ProcessIsExposed(part, "; ".join(concealment.failures)))
+    if process_hardening.failures:
+        events.emit(ProcessIsExposed(part, "; ".join(process_hardening.failures)))
     return Surroundings(config, clock, events)
 
 
@@ -126,7 +126,7 @@ async def run_server(
     from foliot.api.app import build_app
     from foliot.api.request_log import RequestLog
     from foliot.api.security.audit_log import AuditLog
-    from foliot.api.security.connections import Connection, Connections
+    from foliot.api.security.connection_limits import Connection, Connections
     from foliot.api.server import Server, limits_of
     from foliot.submission.submitter import Submitter
 

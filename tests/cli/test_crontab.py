@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from foliot.cli import zones
+from foliot.cli import local_times
 from foliot.cli.imports.crontab_file import parse_crontab
 from foliot.cli.imports.imported_jobs import Imported
-from foliot.cli.zones import local_zone
+from foliot.cli.local_times import local_zone
 from tests.support.terminal import Shell
 
 REAL = r"""
@@ -184,8 +184,8 @@ def test_named_schedules_are_known(word: str) -> None:
 
 def test_jobs_use_the_time_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("TZ", raising=False)
-    monkeypatch.setattr(zones, "LOCAL_TIME", tmp_path / "localtime")
-    monkeypatch.setattr(zones, "ZONE_NAME", tmp_path / "timezone")
+    monkeypatch.setattr(local_times, "LOCAL_TIME", tmp_path / "localtime")
+    monkeypatch.setattr(local_times, "ZONE_NAME", tmp_path / "timezone")
     assert local_zone() == "UTC"
     (tmp_path / "timezone").write_text("Europe/Paris\n")
     assert local_zone() == "Europe/Paris"

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from foliot.api.requests.bodies import decode
-from foliot.api.requests.body_shape import DIGITS_MAX, SLICE_BYTES, VALUES_MAX, has_long_number, refuse_shape
+from foliot.api.requests.body_limits import DIGITS_MAX, SLICE_BYTES, VALUES_MAX, has_long_number, refuse_shape
 from foliot.errors import Invalid, Malformed, TooLarge
 from foliot.model.job_request import JobRequest
 from foliot.store.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from foliot.api.security.connections import HEADERS_MAX, PIPELINE_MAX, TARGET_MAX_BYTES
+from foliot.api.security.connection_limits import HEADERS_MAX, PIPELINE_MAX, TARGET_MAX_BYTES
 from tests.support.attacked import Attacked, answer_to, attacked, flood
 from tests.support.processes import foliot_up
 

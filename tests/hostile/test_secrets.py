@@ -166,11 +166,11 @@ def test_the_sweeper_finds_a_mark_among_the_arguments() -> None:
 def test_a_concealed_process_keeps_its_variables_and_passes_them_on(mark: str) -> None:
     program = textwrap.dedent("""
         import ctypes, os, subprocess
-        from foliot import concealment
-        concealment.conceal()
+        from foliot import process_hardening
+        process_hardening.harden()
         libc = ctypes.CDLL(None)
         libc.getenv.restype = ctypes.c_char_p
-        print(concealment.failures)
+        print(process_hardening.failures)
         print(open("/proc/self/environ", "rb").read().strip(b"\\0") == b"")
         print(os.environ["SECRET"] == libc.getenv(b"SECRET").decode())
         print(subprocess.run(["sh", "-c", "echo $SECRET $EMPTY."], capture_output=True, text=True).stdout.strip())

@@ -21,7 +21,7 @@ from foliot.model.workflow import Workflow, check, plan
 from foliot.sdk.context import Context
 from foliot.store.store import Store
 from foliot.store.upstream_results import UPSTREAM_MAX_BYTES, Before
-from foliot.submission.families import Families
+from foliot.submission.child_runs import ChildRuns
 from foliot.worker.executors.workflow import map_items, workflow
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.upstream_results import apply_upstream
@@ -200,10 +200,10 @@ class Claimers:
         if claim.has_upstream:
             before = await self._store.upstream_results.read_upstream([claim.run_id], UPSTREAM_MAX_BYTES)
             payload = apply_upstream(before.get(claim.run_id, Before()), context, NO_OPTIONS, payload)
-        families = Families(self._store, aging_seconds=300)
+        child_runs = ChildRuns(self._store, aging_seconds=300)
         known = {
-            "map": map_items(families, Namespace(), WorkerIdentity(worker_id)),
-            "workflow": workflow(families, Namespace(), WorkerIdentity(worker_id)),
+            "map": map_items(child_runs, Namespace(), WorkerIdentity(worker_id)),
+            "workflow": workflow(child_runs, Namespace(), WorkerIdentity(worker_id)),
         }
         if claim.task not in known:
             return [Outcome(claim.run_id, claim.token, RunState.SUCCEEDED)]

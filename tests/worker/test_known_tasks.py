@@ -13,7 +13,7 @@ from foliot.model.namespace import Namespace
 from foliot.store.store import Store
 from foliot.worker.direct import DirectBackend
 from foliot.worker.identity import WorkerIdentity
-from foliot.worker.journals import Journals
+from foliot.worker.checkpoints import CheckpointWriter
 from foliot.worker.known_tasks import (
     CANCEL_SECONDS,
     CLEANUP_SECONDS,
@@ -35,10 +35,10 @@ async def know(store: Store) -> AsyncIterator[KnowTasks]:
         identity, namespace = WorkerIdentity(new_id()), Namespace(config.namespace)
         clock, events = store.database.clock, store.events
         backend = DirectBackend(store, config=config, clock=clock, listen_url=None)
-        journals = Journals(
+        checkpoints = CheckpointWriter(
             backend=backend, config=config, namespace=namespace, identity=identity, clock=clock, events=events
         )
-        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, runtime, journals.open)
+        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, runtime, checkpoints.open)
         return known_tasks(app, surroundings)
 
     yield known

@@ -14,7 +14,7 @@ from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.model.workflow import Workflow, check, plan
 from foliot.store.store import Store
-from foliot.submission.families import with_declared
+from foliot.submission.child_runs import with_declared
 from tests.support.workers import ended, submit, worker_node
 from tests.worker.test_ticks import backfill, end_of, steps_of
 

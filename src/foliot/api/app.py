@@ -14,7 +14,6 @@ from foliot.api.fast_path import FastPath
 from foliot.api.job_creation import JobCreation
 from foliot.api.openapi import document, reference_page
 from foliot.api.remote_workers.requests import WorkerRequests
-from foliot.api.routes.agenda import agenda_router
 from foliot.api.routes.alert_channels import AlertChannelRoutes
 from foliot.api.routes.alert_rules import AlertRuleRoutes
 from foliot.api.routes.alert_silences import AlertSilenceRoutes
@@ -33,7 +32,6 @@ from foliot.api.routes.disabled_tasks import disabled_tasks_router
 from foliot.api.routes.drains import drains_router
 from foliot.api.routes.events import EventRoutes
 from foliot.api.routes.explain import ExplainRoutes
-from foliot.api.routes.glance import glance_router
 from foliot.api.routes.health import health_router
 from foliot.api.routes.heartbeats import heartbeats_router
 from foliot.api.routes.hooks import HookRoutes
@@ -47,7 +45,8 @@ from foliot.api.routes.metrics import metrics_router
 from foliot.api.routes.overview import overview_router
 from foliot.api.routes.pauses import PauseRoutes
 from foliot.api.routes.pulse import pulse_router
-from foliot.api.routes.queues import QueueRoutes
+from foliot.api.routes.queue_limits import QueueLimitRoutes
+from foliot.api.routes.queues import queues_router
 from foliot.api.routes.recurring import RecurringRoutes
 from foliot.api.routes.replays import replays_router
 from foliot.api.routes.run_lists import RunListRoutes
@@ -62,6 +61,7 @@ from foliot.api.routes.sources import SourceRoutes
 from foliot.api.routes.tasks import TaskRoutes
 from foliot.api.routes.ticks import TickRoutes
 from foliot.api.routes.tokens import tokens_router
+from foliot.api.routes.upcoming import upcoming_router
 from foliot.api.routes.views import ViewRoutes
 from foliot.api.routes.worker_protocol import WorkerProtocolRoutes
 from foliot.api.routes.worker_steps import WorkerStepRoutes
@@ -160,7 +160,7 @@ def build_app(
         TaskRoutes(store=store, known_tasks=known_tasks).router,
         PauseRoutes(store=store, body_max_bytes=body_max_bytes).router,
         circuits_router(store=store),
-        QueueRoutes(store=store, body_max_bytes=body_max_bytes).router,
+        QueueLimitRoutes(store=store, body_max_bytes=body_max_bytes).router,
         RunListRoutes(store=store).router,
         checkpoints_router(store=store),
         approvals_router(store=store),
@@ -174,11 +174,11 @@ def build_app(
         WorkerProtocolRoutes(from_workers).router,
         WorkerStepRoutes(from_workers).router,
         drains_router(store=store, body_max_bytes=body_max_bytes),
-        overview_router(store=store),
+        queues_router(store=store),
         scaling_router(store=store),
-        glance_router(store=store),
+        overview_router(store=store),
         series_router(store=store),
-        agenda_router(store=store),
+        upcoming_router(store=store),
         SchedulePreviewRoutes(store=store, body_max_bytes=body_max_bytes).router,
         ExplainRoutes(store=store).router,
         ids_router(store=store),

@@ -20,7 +20,7 @@ from foliot.api.openapi.schemas import (
     recurring,
     submitted,
 )
-from foliot.api.requests.bodies import BODY
+from foliot.api.requests.body_limits import BODY
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered
 from foliot.api.requests.traces import in_trace_of
 from foliot.api.security.audit_log import IS_NOTED, NoteWithin, entry_of

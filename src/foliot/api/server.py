@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 
 import uvicorn
 
-from foliot.api.security.connections import NO_PLACE, Connection, Connections, Limits
+from foliot.api.security.connection_limits import NO_PLACE, Connection, Connections, Limits
 from foliot.config import Config
 
 # The listener accepts at most this many connections before existing ones get a turn.

@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from foliot.cli.columns import Column
+from foliot.cli.local_times import locate_range
 from foliot.cli.tables import table, word
-from foliot.cli.zones import locate_range
 from foliot.clock import block
 from foliot.errors import Conflict, StoreUnavailable, Unreachable
 from foliot.sdk.http_protocol import Answer

@@ -20,9 +20,9 @@ from click.shell_completion import CompletionItem
 
 from foliot import __version__
 from foliot.cli.examples import EXAMPLES
-from foliot.concealment import conceal
 from foliot.config import did_you_mean
 from foliot.errors import ApplicationError, ConfigurationError, FoliotError, Invalid, SchemaError
+from foliot.process_hardening import harden
 
 FAILED = 1
 WRONG = 2
@@ -137,7 +137,7 @@ def cli(namespace: str | None) -> None:
 
 
 def main() -> None:
-    conceal()
+    harden()
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that can't show a character gets its escape sequence, not a traceback.

@@ -29,10 +29,10 @@ from foliot.model.checkpoint import (
     check_checkpoint_name,
 )
 from foliot.model.outcome import Attempted, Ending, error_of
-from foliot.sdk.flow_control import ChildFailed, Control, PollTimeout, Rejected, SignalTimeout, StepError
-from foliot.sdk.journal import Journal
+from foliot.sdk.checkpoints import Checkpoints
 from foliot.sdk.step_results import decode_result, encode_result, type_of_result
 from foliot.sdk.suspension import Suspension
+from foliot.sdk.task_exceptions import ChildFailed, Control, PollTimeout, Rejected, SignalTimeout, StepError
 
 NOT_YET = ("null", "false")
 STEP_KEY: ContextVar[str | None] = ContextVar("foliot_step_key", default=None)
@@ -66,14 +66,14 @@ class Durable:
 
     def __init__(
         self,
-        journal: Journal,
+        checkpoints: Checkpoints,
         *,
         run_id: UUID,
         main: asyncio.Task[Any] | None,
         loop: asyncio.AbstractEventLoop,
         log: Callable[[str], None],
     ) -> None:
-        self.journal = journal
+        self.checkpoints = checkpoints
         self.loop = loop
         self.main = main
         """None: the function runs in a thread."""
@@ -85,7 +85,7 @@ class Durable:
         self._taken: set[str] = set()
         self._bytes = 0
         self._sleeps = 0
-        self.suspension = Suspension(journal, main=main, loop=loop)
+        self.suspension = Suspension(checkpoints, main=main, loop=loop)
 
     # --- what the function asks for
 
@@ -102,7 +102,7 @@ class Durable:
         if record is None:
             with self.suspension.at_work():
                 text, seconds = await self._performed(name, function, call, options)
-                await self.journal.record(name, "step", function=qualified, result=text, took_seconds=seconds)
+                await self.checkpoints.record(name, "step", function=qualified, result=text, took_seconds=seconds)
                 self._count(text)
         else:
             text = record.result or "null"
@@ -129,7 +129,9 @@ class Durable:
                 with self.suspension.at_work():
                     text, seconds = await self._performed(name, function, call, NO_OPTIONS)
                     if text not in NOT_YET:
-                        await self.journal.record(name, "step", function=qualified, result=text, took_seconds=seconds)
+                        await self.checkpoints.record(
+                            name, "step", function=qualified, result=text, took_seconds=seconds
+                        )
                         self._count(text)
                         break
                 if limit_seconds is not None and slept + pause > limit_seconds:
@@ -146,10 +148,10 @@ class Durable:
 
         async def work(connection: Any) -> str:
             with self._inside(name):
-                return encode_result(await call(connection), name, self.journal.result_max_bytes)
+                return encode_result(await call(connection), name, self.checkpoints.result_max_bytes)
 
         with self.suspension.at_work():
-            text = await self.journal.transact(name, qualified, work)
+            text = await self.checkpoints.transact(name, qualified, work)
             self._count(text)
         return decode_result(text, type_of_result(function), name)
 
@@ -160,24 +162,24 @@ class Durable:
         record = await self._begin(name, "sleep", None)
         if record is None:
             with self.suspension.at_work():
-                due_at = await self.journal.record(name, "sleep", wait_seconds=seconds)
+                due_at = await self.checkpoints.record(name, "sleep", wait_seconds=seconds)
             record = Checkpoint(name, "sleep", is_done=False, due_at=due_at, left_seconds=seconds)
             left = seconds
         else:
             left = self._left(record)
         if left <= 0:
             return
-        if left > self.journal.in_place_seconds:
+        if left > self.checkpoints.in_place_seconds:
             await self.suspension.park(replace(record, left_seconds=left))
             return
         with self.suspension.at_work():
-            await self.journal.pause(left)
+            await self.checkpoints.pause(left)
 
     async def wait_signal(self, name: str, timeout_seconds: float | None) -> Any:
         record = await self._begin(name, "signal", None)
         if record is None:
             with self.suspension.at_work():
-                record = await self.journal.await_signal(name, timeout_seconds)
+                record = await self.checkpoints.await_signal(name, timeout_seconds)
         if not record.is_done:
             record = await self.suspension.park(record)
         if record.error is None:
@@ -190,7 +192,7 @@ class Durable:
         record = await self._begin(name, "call", str(job["task"]))
         if record is None:
             with self.suspension.at_work():
-                child_id = await self.journal.call(name, job)
+                child_id = await self.checkpoints.call(name, job)
             record = Checkpoint(name, "call", is_done=False, child_id=child_id)
         if not record.is_done:
             record = await self.suspension.park(record)
@@ -222,7 +224,7 @@ class Durable:
                 f"warning: the function no longer asks for these recorded steps: {', '.join(unused)}. "
                 "Were they renamed or removed?"
             )
-            await self.journal.note_unused(unused)
+            await self.checkpoints.note_unused(unused)
 
     async def close(self) -> None:
         """The function has ended."""
@@ -260,8 +262,8 @@ class Durable:
     async def _load(self) -> None:
         async with self._loading:
             if self._records is None:
-                found = () if self.journal.starts_empty else await self.journal.load()
-                self._loaded_at = self.journal.monotonic()
+                found = () if self.checkpoints.starts_empty else await self.checkpoints.load()
+                self._loaded_at = self.checkpoints.monotonic()
                 self._bytes = sum(len(one.result or "") for one in found)
                 self._records = {one.name: one for one in found}
 
@@ -280,7 +282,7 @@ class Durable:
     def _left(self, record: Checkpoint) -> float:
         if record.is_done or record.left_seconds is None:
             return 0.0
-        return record.left_seconds - (self.journal.monotonic() - self._loaded_at)
+        return record.left_seconds - (self.checkpoints.monotonic() - self._loaded_at)
 
     async def _performed(
         self, name: str, function: Callable[..., Any], call: Callable[[], Any], options: StepOptions
@@ -288,10 +290,10 @@ class Durable:
         """The JSON text of the result, and how long the try took that returned it."""
         retry = 0
         while True:
-            began_at = self.journal.monotonic()
+            began_at = self.checkpoints.monotonic()
             try:
                 value = await self._tried(name, function, call, options.timeout_seconds)
-                text = encode_result(value, name, self.journal.result_max_bytes)
+                text = encode_result(value, name, self.checkpoints.result_max_bytes)
             except Control:
                 raise
             except Exception as error:
@@ -300,9 +302,9 @@ class Durable:
                     raise
                 delay = wait_seconds(options.backoff or DEFAULT_BACKOFF, retry, random.random())  # noqa: S311
                 self._log(f"step {name!r} failed with {type(error).__name__}; retry {retry} in {delay:.1f} s")
-                await self.journal.pause(delay)
+                await self.checkpoints.pause(delay)
             else:
-                return text, self.journal.monotonic() - began_at
+                return text, self.checkpoints.monotonic() - began_at
 
     async def _tried(
         self,
@@ -314,7 +316,7 @@ class Durable:
         try:
             async with asyncio.timeout(timeout_seconds) as limit:
                 with self._inside(name):
-                    value = call() if inspect.iscoroutinefunction(function) else await self.journal.in_thread(call)
+                    value = call() if inspect.iscoroutinefunction(function) else await self.checkpoints.in_thread(call)
                     return await value if inspect.isawaitable(value) else value
         except TimeoutError:
             if limit.expired():

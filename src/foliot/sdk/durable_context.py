@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from foliot.model.backoff import Backoff
 from foliot.model.checkpoint import seconds_of
-from foliot.sdk.flow_control import StepError
+from foliot.sdk.task_exceptions import StepError
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from foliot.sdk.checkpoints import Checkpoints
     from foliot.sdk.durable import Durable, StepOptions
     from foliot.sdk.durable_sync import SyncSteps
-    from foliot.sdk.journal import Journal
     from foliot.sdk.task_submission import Submitting
 
 P = ParamSpec("P")
@@ -35,18 +35,20 @@ T = TypeVar("T")
 Wait = str | float | timedelta
 
 
-class JournalSource(Protocol):
-    """Opens the journal of an attempt."""
+class CheckpointSource(Protocol):
+    """Opens the checkpoints of an attempt."""
 
-    def __call__(self, run_id: UUID, token: int, task: str) -> Journal: ...
+    def __call__(self, run_id: UUID, token: int, task: str) -> Checkpoints: ...
 
 
 class Surroundings:
-    """The event loop, the task and the journal of an attempt that may use durable steps."""
+    """The event loop, the task and the checkpoints of an attempt that may use durable steps."""
 
     __slots__ = ("durable", "loop", "main", "source")
 
-    def __init__(self, source: JournalSource, loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any] | None) -> None:
+    def __init__(
+        self, source: CheckpointSource, loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any] | None
+    ) -> None:
         self.source = source
         self.loop = loop
         self.main = main

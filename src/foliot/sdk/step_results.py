@@ -9,8 +9,8 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model.json_text import encode_storable
-from foliot.sdk.flow_control import StepError
 from foliot.sdk.signature import Signature
+from foliot.sdk.task_exceptions import StepError
 from foliot.sdk.value_types import ValueType
 
 

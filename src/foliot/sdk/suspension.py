@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from foliot.model.checkpoint import Awaits, Checkpoint
-from foliot.sdk.flow_control import Suspended
-from foliot.sdk.journal import Journal
+from foliot.sdk.checkpoints import Checkpoints
+from foliot.sdk.task_exceptions import Suspended
 from foliot.service import own_task
 
 LOOK_SECONDS = 2.0
@@ -22,9 +22,11 @@ LOOK_SECONDS = 2.0
 
 
 class Suspension:
-    def __init__(self, journal: Journal, *, main: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, checkpoints: Checkpoints, *, main: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.is_under_way = False
-        self._journal = journal
+        self._checkpoints = checkpoints
         self._main = main
         """None: the function runs in a thread."""
         self._loop = loop
@@ -98,7 +100,7 @@ class Suspension:
             self._timer.cancel()
             self._timer = None
         if self._waits and not self._working and not self._is_closed:
-            self._timer = self._loop.call_later(self._journal.linger_seconds, self._suspend)
+            self._timer = self._loop.call_later(self._checkpoints.linger_seconds, self._suspend)
 
     def _suspend(self) -> None:
         still_open = [future for _, future in self._waits.values() if not future.done()]
@@ -114,11 +116,11 @@ class Suspension:
     async def _watch_waits(self) -> None:
         """Ends waits for signals and called runs in place while other work keeps the slot."""
         while True:
-            await self._journal.pause(LOOK_SECONDS)
+            await self._checkpoints.pause(LOOK_SECONDS)
             if all(record.kind == "sleep" for record, _ in self._waits.values()):
                 continue
             with suppress(Exception):
-                for found in await self._journal.load():
+                for found in await self._checkpoints.load():
                     if found.is_done and found.name in self._waits:
                         _resolve(self._waits[found.name][1], found)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from foliot.model.circuit_breaker import Circuit
 from foliot.store import queries
-from foliot.store.gates_lock import gates_locked
+from foliot.store.gatekeeper_lock import gates_locked
 from foliot.store.postgres import Database
 
 PROBE_SECONDS = 10.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from foliot.store import queries
-from foliot.store.gates_lock import gates_locked
+from foliot.store.gatekeeper_lock import gates_locked
 from foliot.store.postgres import Database
 
 BATCH = 500

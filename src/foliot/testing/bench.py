@@ -28,9 +28,9 @@ from foliot.model.states import TERMINAL, RunState
 from foliot.model.tick import StoredTick
 from foliot.sdk.app import App, Task
 from foliot.sdk.context import Context
-from foliot.sdk.flow_control import Suspended
 from foliot.sdk.http_protocol import encode
-from foliot.testing.checkpoints import BenchJournal, Durability, signal_checkpoint
+from foliot.sdk.task_exceptions import Suspended
+from foliot.testing.checkpoints import BenchCheckpoints, Durability, signal_checkpoint
 from foliot.testing.clients import InlineServer
 from foliot.triggers.base import to_datetime, to_instant
 from foliot.worker.executors.base import invalid_payload
@@ -264,12 +264,12 @@ class Bench:
     async def _attempted(self, job: Job, context: Context) -> Attempted:
         if not asks_for_context(job.task.function):
             return await _attempted(job, context)
-        journal = BenchJournal(self, job)
+        checkpoints = BenchCheckpoints(self, job)
 
         async def execute(payload: dict[str, Any], context: Context) -> Attempted:
             return await _attempted(job, context)
 
-        executor = durable(execute, lambda *_: journal, is_threaded=not job.task.is_async)
+        executor = durable(execute, lambda *_: checkpoints, is_threaded=not job.task.is_async)
         # In a task of its own, which may be cancelled to suspend the function.
         return await asyncio.create_task(executor({}, context))
 
@@ -279,8 +279,8 @@ class Bench:
         job.durability.awaited = {*(awaits.signals or ()), *(awaits.children or ())}
         job.state = RunState.HELD if awaits.signals else RunState.SCHEDULED if awaits.until else RunState.WAITING
         job.due_at = awaits.until or NEVER
-        journal, records = BenchJournal(self, job), job.durability.checkpoints
-        if any(journal.ended(records[name]) is not None for name in job.durability.awaited):
+        checkpoints, records = BenchCheckpoints(self, job), job.durability.checkpoints
+        if any(checkpoints.ended(records[name]) is not None for name in job.durability.awaited):
             self._wake(job)
 
     def _wake(self, job: Job) -> None:

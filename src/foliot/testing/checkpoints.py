@@ -14,7 +14,7 @@ import msgspec
 from foliot.config import Config
 from foliot.model.checkpoint import Checkpoint, CheckpointError, Kind
 from foliot.model.states import RunState
-from foliot.sdk.flow_control import StepError
+from foliot.sdk.task_exceptions import StepError
 
 if TYPE_CHECKING:
     from foliot.testing.bench import Bench, Job
@@ -37,8 +37,8 @@ def signal_checkpoint(name: str, payload: Any, *, approved: bool, message: str) 
     return Checkpoint(name, "signal", result=msgspec.json.encode(payload).decode(), error=error)
 
 
-class BenchJournal:
-    """The journal of one attempt."""
+class BenchCheckpoints:
+    """The checkpoints of one attempt."""
 
     starts_empty = False
     in_place_seconds = 0.0

@@ -26,7 +26,7 @@ from foliot.store.logs import LogPart, ProgressNote
 from foliot.store.store import Store
 from foliot.store.upstream_results import Before
 from foliot.store.workers import Beat
-from foliot.submission.families import Expanded, Expanding
+from foliot.submission.child_runs import Expanded, Expanding
 from foliot.worker.announcement import OwnAnnouncement
 from foliot.worker.holdings import Holdings
 
@@ -114,7 +114,7 @@ class WorkerStore(Protocol):
     def hints(self) -> Hints: ...
 
 
-class Families(Protocol):
+class ChildRuns(Protocol):
     async def expand_workflow(
         self, namespace: Namespace, worker_id: UUID, attempt: Expanding, payload: Mapping[str, Any]
     ) -> Expanded: ...
@@ -159,7 +159,7 @@ class Backend(Protocol):
         """The database itself, for transactions of tasks. None: this worker has no access to it."""
 
     @property
-    def families(self) -> Families: ...
+    def child_runs(self) -> ChildRuns: ...
     @property
     def calls(self) -> Calls: ...
     @property

@@ -17,8 +17,8 @@ from foliot.store.postgres import Database
 from foliot.store.store import Store
 from foliot.store.workers import Workers
 from foliot.submission.calls import Calls
+from foliot.submission.child_runs import ChildRuns
 from foliot.submission.declared_jobs import declare_jobs
-from foliot.submission.families import Families
 from foliot.worker.announcement import OwnAnnouncement
 from foliot.worker.backend import Beats
 from foliot.worker.declared_jobs import jobs_of
@@ -33,7 +33,7 @@ class DirectBackend:
     def __init__(self, store: Store, *, config: Config, clock: Clock, listen_url: str | None) -> None:
         self.store = store
         self.database = store
-        self.families = Families(store, aging_seconds=config.aging_seconds)
+        self.child_runs = ChildRuns(store, aging_seconds=config.aging_seconds)
         self.calls = Calls(store=store, clock=clock)
         self.registration = DirectRegistration(store, Namespace(config.namespace))
         self._config = config

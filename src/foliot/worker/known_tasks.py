@@ -11,7 +11,7 @@ from foliot.errors import ConfigurationError
 from foliot.model.namespace import Namespace
 from foliot.model.run import RunOptions
 from foliot.sdk.app import DEFAULT_QUEUE, App, Task
-from foliot.sdk.durable_context import JournalSource
+from foliot.sdk.durable_context import CheckpointSource
 from foliot.worker.backend import Backend
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.durable import durable
@@ -60,7 +60,7 @@ class TaskSurroundings:
     namespace: Namespace
     identity: WorkerIdentity
     runtime: TaskRuntime
-    journals: JournalSource
+    checkpoints: CheckpointSource
 
     @cached_property
     def handover(self) -> Handover:
@@ -88,18 +88,18 @@ def known_tasks(app: App, surroundings: TaskSurroundings) -> dict[str, KnownTask
 
 
 def _built_in_executors(surroundings: TaskSurroundings) -> dict[str, Executor]:
-    families, config, clock = surroundings.backend.families, surroundings.config, surroundings.clock
+    child_runs, config, clock = surroundings.backend.child_runs, surroundings.config, surroundings.clock
     namespace, identity = surroundings.namespace, surroundings.identity
     return {
         "http": http(config, clock),
-        "map": map_items(families, namespace, identity),
+        "map": map_items(child_runs, namespace, identity),
         "shell": shell(config, surroundings.runtime.launchers, hidden_paths(config)),
         "simulate": simulate(clock),
         "wait": wait,
-        "wait_for_file": durable(wait_for_file(config), surroundings.journals, is_threaded=False),
-        "wait_for_row": durable(wait_for_row(config), surroundings.journals, is_threaded=False),
-        "wait_for_url": durable(wait_for_url(config), surroundings.journals, is_threaded=False),
-        "workflow": workflow(families, namespace, identity),
+        "wait_for_file": durable(wait_for_file(config), surroundings.checkpoints, is_threaded=False),
+        "wait_for_row": durable(wait_for_row(config), surroundings.checkpoints, is_threaded=False),
+        "wait_for_url": durable(wait_for_url(config), surroundings.checkpoints, is_threaded=False),
+        "workflow": workflow(child_runs, namespace, identity),
     }
 
 
@@ -145,4 +145,4 @@ def _executor_of(task: Task, surroundings: TaskSurroundings) -> Executor:
     )
     if not asks_for_context(task.function):
         return executor
-    return durable(executor, surroundings.journals, is_threaded=not task.is_async)
+    return durable(executor, surroundings.checkpoints, is_threaded=not task.is_async)

@@ -44,7 +44,7 @@ from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.inbox import Inbox
-from foliot.worker.journals import Journals
+from foliot.worker.checkpoints import CheckpointWriter
 from foliot.worker.known_tasks import TaskSurroundings, known_tasks, queues_of_tasks
 from foliot.worker.log_writer import LogWriter
 from foliot.worker.loop_watchdog import LoopWatchdog
@@ -97,10 +97,10 @@ class WorkerNode:
         self._runtime = TaskRuntime(config, slots=sum(queues.values()))
         self._holdings = holdings = Holdings()
         self._listener = backend.listener(self._on_hint)
-        self._journals = Journals(
+        self._checkpoints = CheckpointWriter(
             backend=backend, config=config, namespace=namespace, identity=identity, clock=clock, events=events
         )
-        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, self._runtime, self._journals.open)
+        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, self._runtime, self._checkpoints.open)
         tasks = known_tasks(app, surroundings)
         self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self.completer = Completer(
@@ -209,7 +209,7 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self._journals, self.claimer]
+        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self._checkpoints, self.claimer]
         if self.claimer.inbox is not None:
             found += self.claimer.inbox.receivers.values()
         if self._tracing is not None:

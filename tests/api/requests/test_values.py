@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from foliot.api.requests.body_shape import DEPTH_MAX
+from foliot.api.requests.body_limits import DEPTH_MAX
 from foliot.model.workflow import STEPS_MAX
 from foliot.store.store import Store
 from tests.support.problems import JSON, problem_of

@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from foliot.api.app import build_app
 from foliot.api.security.audit_log import ANONYMOUS_BURST, AuditLog
 from foliot.api.security.authentication import REMEMBERED_SECONDS, WRONG_BURST, Credential, Tokens
-from foliot.api.security.request_limits import KEYS_MAX, RateLimit
+from foliot.api.security.request_rate_limit import KEYS_MAX, RateLimit
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus

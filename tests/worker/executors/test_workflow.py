@@ -18,7 +18,7 @@ from foliot.model.workflow import Workflow, check, plan
 from foliot.scheduler.repairer import Repairer
 from foliot.store.store import Store
 from foliot.store.workflow_lists import Child
-from foliot.submission.families import with_declared
+from foliot.submission.child_runs import with_declared
 from tests.support.runs import find_stuck
 from tests.support.waiting import until
 from tests.support.workers import worker_node

@@ -12,7 +12,8 @@ from foliot.api.remote_workers.holders import Holders
 from foliot.api.remote_workers.leases import Leases
 from foliot.api.remote_workers.outcome_writer import OutcomeWriter
 from foliot.api.remote_workers.waiting_room import WaitingRoom
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.security.permissions import CALLER, namespace_of_caller
 from foliot.clock import Clock
 from foliot.config import Config

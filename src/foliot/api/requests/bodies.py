@@ -1,4 +1,4 @@
-"""Reads request bodies under a size limit, decodes them strictly, and names the field that is wrong.
+"""Decodes request bodies strictly, and names the field that is wrong. `body_limits.py` limits them.
 
 Normally a body costs one typed decode. Only a body that fails it, or that contains an escape PostgreSQL can't store, is
 parsed a second time to find the field to name. Large bodies are decoded in a thread, one at a time, so that a slow one
@@ -18,14 +18,19 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
-from foliot.api.requests.body_shape import DIGITS_MAX, has_extreme_number, has_long_number, refuse_shape
-from foliot.api.requests.headers import header_of
+from foliot.api.requests.body_limits import (
+    BODY,
+    DIGITS_MAX,
+    has_extreme_number,
+    has_long_number,
+    read,
+    refuse_shape,
+)
 from foliot.api.requests.whole_numbers import with_whole_numbers
-from foliot.errors import Invalid, Malformed, TooLarge
+from foliot.errors import Invalid, Malformed
 from foliot.model.validation_errors import to_invalid
 
 T = TypeVar("T")
-BODY = "body"
 # Even the worst body of this size is decoded within a few milliseconds. Starting a thread would delay other requests
 # more.
 SMALL_BYTES = 65_536
@@ -40,28 +45,6 @@ one_at_a_time = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large body
 
 async def read_json(request: Request, decoder: msgspec.json.Decoder[T], *, max_bytes: int) -> T:
     return await decoded(await read(request, max_bytes), decoder)
-
-
-async def read(request: Request, max_bytes: int) -> bytes:
-    """Counts the bytes as they arrive, because Content-Length may lie. A body whose Content-Length is too large is not
-    read at all."""
-    announced = header_of(request, "content-length") or ""
-    if announced.isdecimal() and (len(announced) > 18 or int(announced) > max_bytes):
-        raise _too_large(max_bytes)
-    received = bytearray()
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise Malformed("the connection ended before the body did", field=BODY)
-        received += message.get("body", b"")
-        if len(received) > max_bytes:
-            raise _too_large(max_bytes)
-        if not message.get("more_body", False):
-            return bytes(received)
-
-
-def _too_large(max_bytes: int) -> TooLarge:
-    return TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
 
 
 async def decoded(

@@ -15,7 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.json_response import JsonResponse, json_response
-from foliot.api.requests.bodies import BODY, in_body_thread
+from foliot.api.requests.bodies import in_body_thread
+from foliot.api.requests.body_limits import BODY
 from foliot.api.requests.headers import header_of
 from foliot.api.security.audit_log import NoteWithin
 from foliot.errors import Invalid, Malformed

@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.idempotency import answered
 from foliot.api.requests.names import stored_name
 from foliot.api.requests.pages import page_size

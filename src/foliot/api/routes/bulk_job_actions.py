@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from foliot.api.job_selection import IS_COUNTED, GroupRequest, matched_jobs, refuse_empty
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires

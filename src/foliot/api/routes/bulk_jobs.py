@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from foliot.api.job_selection import GroupRequest, matched_jobs, refuse_empty
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.model.job import resumed

@@ -22,7 +22,8 @@ from starlette.responses import Response
 from foliot.api.job_selection import COUNT_MAX, IS_COUNTED
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.patterns import INSTANT, PAYLOAD_VALUE, PLACE_FORM, STATES, UUID_FORM, optional, words
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.idempotency import answered
 from foliot.api.requests.parameters import cursor_text, instant_of, states_of, words_for
 from foliot.api.requests.ranges import LENGTH_RANGE, NUMBER_RANGE

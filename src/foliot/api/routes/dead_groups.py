@@ -15,7 +15,8 @@ from starlette.responses import Response
 from foliot.api.dead_letter_views import GROUP_SCAN_MAX, LOOK_BACK, with_bare_names
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.parameters import text_of
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Invalid, NotFound

@@ -17,7 +17,8 @@ from foliot.api.dead_letter_views import GROUP_SCAN_MAX, LOOK_BACK, with_bare_na
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.patterns import INSTANT
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.idempotency import answered
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.config import BUILT_IN_TASKS, did_you_mean

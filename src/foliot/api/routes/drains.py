@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.worker_views import WorkerShown, id_of, shown, unknown_worker
 from foliot.model.permissions import Permission

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import read
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.headers import header_of
 from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.clock import Clock

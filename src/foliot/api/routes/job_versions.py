@@ -22,7 +22,8 @@ from foliot.api.openapi.schemas import (
     recurring,
     tags_of,
 )
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.etags import Version, if_match_of, tagged
 from foliot.api.requests.pages import at_most, page_size
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires

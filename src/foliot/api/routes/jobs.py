@@ -24,7 +24,8 @@ from foliot.api.openapi.schemas import (
     shown,
     submitted,
 )
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.etags import Version, tagged
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.requests.traces import TraceLinks, in_trace_of

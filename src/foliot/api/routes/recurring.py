@@ -13,7 +13,8 @@ from starlette.responses import Response
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import PauseRequest, RecurringShown, recurring
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.etags import IfMatch, Version, if_match_of, tagged
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import text_of

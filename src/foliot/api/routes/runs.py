@@ -14,7 +14,8 @@ from foliot.api.cancellation import CANCELS, CancelRequest, cancel, cancel_decod
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import JobShown, shown
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.parameters import run_id_of
 from foliot.api.requests.traces import TraceLinks
 from foliot.api.security.audit_log import NoteWithin

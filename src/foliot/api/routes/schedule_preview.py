@@ -12,11 +12,12 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from foliot.api.coming_jobs import coming_jobs
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.upcoming_jobs import upcoming_jobs
 from foliot.errors import Invalid
 from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
@@ -175,7 +176,7 @@ class SchedulePreviewRoutes:
         mine = {to_instant(tick.fires_at) // 60 * 60 for tick in ticks if tick.fires_at is not None}
         mine = {at for at in mine if begin <= at < end}
         queue = bare(job.queue)
-        others, is_complete = await coming_jobs(self._store, namespace, to_datetime(end), queue=queue)
+        others, is_complete = await upcoming_jobs(self._store, namespace, to_datetime(end), queue=queue)
         fires = await asyncio.to_thread(fires_of, [one for other, one in others if other.id != job.id], end)
         starts = [(at, 0.0) for found in fires.by_job.values() for at in found]
         counts = {bucket.at: bucket.fires for bucket in crowding(starts, begin, end, 60) if bucket.at in mine}

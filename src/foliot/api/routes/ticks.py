@@ -14,7 +14,8 @@ from starlette.responses import Response
 
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import BackfillRequest
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.pages import at_most, page_size
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import PermissionRoute, Within, requires

@@ -40,7 +40,7 @@ from foliot.model.worker_protocol import (
 from foliot.store.checkpoints import NewCheckpoint
 from foliot.store.upstream_results import UPSTREAM_MAX_BYTES, Before
 from foliot.submission.calls import Calls
-from foliot.submission.families import Expanding, Families
+from foliot.submission.child_runs import ChildRuns, Expanding
 
 upstream_decoder = msgspec.json.Decoder(ReadUpstream)
 open_decoder = msgspec.json.Decoder(OfAttempt)
@@ -57,7 +57,7 @@ class WorkerStepRoutes:
         self._requests = requests
         self._store = store = requests.store
         self._calls = Calls(store=store, clock=requests.clock)
-        self._families = Families(store, aging_seconds=requests.config.aging_seconds)
+        self._child_runs = ChildRuns(store, aging_seconds=requests.config.aging_seconds)
         self.router = APIRouter(tags=["workers"], route_class=PermissionRoute, include_in_schema=False)
         for path, handler in {
             "upstream": self.read_upstream,
@@ -150,7 +150,7 @@ class WorkerStepRoutes:
         """Turns the run of an attempt into a workflow or a map."""
         asked, namespace = await self._requests.from_worker(request, expand_decoder)
         attempt = Expanding(asked.run_id, asked.token, asked.tick, asked.traceparent, asked.upstream)
-        expand = self._families.expand_map if asked.kind == "map" else self._families.expand_workflow
+        expand = self._child_runs.expand_map if asked.kind == "map" else self._child_runs.expand_workflow
         outcome = await expand(namespace, asked.worker_id, attempt, asked.payload)
         return json_response(RunExpanded(outcome.value))
 

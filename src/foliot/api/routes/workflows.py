@@ -17,7 +17,8 @@ from foliot.api.cancellation import CANCELS, CancelRequest, cancel_decoder
 from foliot.api.job_creation import JobCreation
 from foliot.api.openapi.operations import described
 from foliot.api.openapi.schemas import JobChecked, JobCreated, RecurringShown
-from foliot.api.requests.bodies import decoded, read
+from foliot.api.requests.bodies import decoded
+from foliot.api.requests.body_limits import read
 from foliot.api.requests.idempotency import IdempotentRequests, Work, answered, idempotency_key_of
 from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import id_of, text_of

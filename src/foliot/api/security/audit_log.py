@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from foliot.api.problems import REQUEST_ID
 from foliot.api.security.client_address import ADDRESS, limit_key_of
-from foliot.api.security.request_limits import RateLimit
+from foliot.api.security.request_rate_limit import RateLimit
 from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.ids import new_id

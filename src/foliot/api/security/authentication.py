@@ -25,7 +25,7 @@ from foliot.api.security.client_address import ADDRESS, TrustedProxies, limit_ke
 from foliot.api.security.cookies import refuse_foreign_page, session_id_in
 from foliot.api.security.local_mode import refuse_foreign_request, refuse_repeated_headers, refuse_unsupported_body
 from foliot.api.security.permissions import CALLER, REFUSAL
-from foliot.api.security.request_limits import RateLimit
+from foliot.api.security.request_rate_limit import RateLimit
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import FoliotError, Invalid, TooManyRequests, Unauthenticated

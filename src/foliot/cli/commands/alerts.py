@@ -10,10 +10,10 @@ import click
 from foliot.cli.alert_channels import channels_command, test_command
 from foliot.cli.alert_rules import rules
 from foliot.cli.columns import Column
+from foliot.cli.local_times import LOCAL, local_zone, located
 from foliot.cli.options import Choice, given, instant, json_option, seconds
 from foliot.cli.output import Output, output_options
 from foliot.cli.tables import Cell, at, away, clean, facts, table
-from foliot.cli.zones import LOCAL, local_zone, located
 from foliot.clock import SystemClock
 from foliot.sdk.alert_operations import AlertOperations
 

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from foliot.cli.columns import Column
+from foliot.cli.local_times import locate_range
 from foliot.cli.options import json_option
 from foliot.cli.tables import Cell, clean, table, to_second
-from foliot.cli.zones import locate_range
 from foliot.sdk.http_protocol import given
 from foliot.sdk.operations import Operations
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from foliot.cli.local_times import has_offset, job_zone, locate_fields
 from foliot.cli.name_completion import job_names
 from foliot.cli.options import Choice, instant, json_option
 from foliot.cli.progress import spinner
 from foliot.cli.short_ids import job_reference
 from foliot.cli.tables import away, clean, table
-from foliot.cli.zones import has_offset, job_zone, locate_fields
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 

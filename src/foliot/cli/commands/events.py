@@ -9,9 +9,9 @@ import msgspec
 
 from foliot.cli.columns import cropped, short_ids, terminal_columns, width
 from foliot.cli.commands.runs import problem_of
+from foliot.cli.local_times import locate_range
 from foliot.cli.short_ids import full_id
 from foliot.cli.tables import clean, to_second, word
-from foliot.cli.zones import locate_range
 from foliot.sdk.operations import Operations, RunEvent
 
 

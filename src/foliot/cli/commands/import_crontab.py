@@ -13,8 +13,8 @@ import click
 
 from foliot.cli.imports.crontab_file import parse_crontab
 from foliot.cli.imports.imported_jobs import Entry, Import, Imported, Note
+from foliot.cli.local_times import local_zone
 from foliot.cli.options import json_option
-from foliot.cli.zones import local_zone
 from foliot.errors import Invalid
 from foliot.triggers.zones import zone_named
 

@@ -8,11 +8,11 @@ from urllib.parse import quote
 
 import click
 
+from foliot.cli.local_times import LOCAL, has_offset, job_zone, local_zone, located
 from foliot.cli.name_completion import job_names, queue_names
 from foliot.cli.options import instant, json_option
 from foliot.cli.short_ids import job_reference
 from foliot.cli.tables import at, clean
-from foliot.cli.zones import LOCAL, has_offset, job_zone, local_zone, located
 from foliot.clock import SystemClock
 from foliot.sdk.client import Client
 from foliot.sdk.http_protocol import Answer

@@ -11,12 +11,12 @@ import click
 from foliot.cli.checkpoints import checkpoint_table, checkpoints_of, waits_of
 from foliot.cli.columns import Column
 from foliot.cli.commands.jobs import describe
+from foliot.cli.local_times import locate_range
 from foliot.cli.name_completion import job_names, queue_names, run_ids
 from foliot.cli.options import given
 from foliot.cli.output import Output, output_options
 from foliot.cli.short_ids import full_id, job_reference
 from foliot.cli.tables import away, facts, table, word
-from foliot.cli.zones import locate_range
 from foliot.sdk.operations import Operations
 
 MESSAGE_MAX = 200

@@ -9,6 +9,7 @@ import click
 
 from foliot.cli.batch import submit_batch
 from foliot.cli.commands.jobs import describe
+from foliot.cli.local_times import LOCAL, local_zone, locate_fields
 from foliot.cli.name_completion import queue_names
 from foliot.cli.options import (
     Choice,
@@ -24,7 +25,6 @@ from foliot.cli.options import (
 )
 from foliot.cli.tables import at, clean
 from foliot.cli.waiting import situation, wait_for_job
-from foliot.cli.zones import LOCAL, local_zone, locate_fields
 from foliot.clock import SystemClock
 from foliot.model.guarantee import Guarantee
 from foliot.model.schedule import Catchup, Overlap

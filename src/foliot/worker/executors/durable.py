@@ -8,15 +8,15 @@ from typing import Any
 from foliot.model.outcome import Attempted, Ending
 from foliot.sdk.context import Context
 from foliot.sdk.durable import RAISED_BY_ITSELF
-from foliot.sdk.durable_context import JournalSource, Surroundings
+from foliot.sdk.durable_context import CheckpointSource, Surroundings
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.task_errors import SUSPENDED
 
 
-def durable(executor: Executor, journals: JournalSource, *, is_threaded: bool) -> Executor:
+def durable(executor: Executor, checkpoints: CheckpointSource, *, is_threaded: bool) -> Executor:
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         main = asyncio.current_task()
-        surroundings = Surroundings(journals, asyncio.get_running_loop(), None if is_threaded else main)
+        surroundings = Surroundings(checkpoints, asyncio.get_running_loop(), None if is_threaded else main)
         context.run_in(surroundings)
         try:
             attempted = await executor(payload, context)

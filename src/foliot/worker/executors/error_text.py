@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from foliot import errors
 from foliot.model.outcome import ERROR_TEXT_MAX
-from foliot.sdk.flow_control import Control, Fail, RetryIn, Skip, Snooze
+from foliot.sdk.task_exceptions import Control, Fail, RetryIn, Skip, Snooze
 
 NAME_MAX = 200
 LINE_MAX = 1000

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from foliot.model.outcome import Attempted, Ending, error_of
-from foliot.sdk.flow_control import Fail, RetryIn, Skip, Snooze, Stopped, Suspended, checked_seconds
+from foliot.sdk.task_exceptions import Fail, RetryIn, Skip, Snooze, Stopped, Suspended, checked_seconds
 from foliot.worker.executors.error_text import exit_code_of, is_a, is_plain, kind_of, message_of, names_of, traceback_of
 
 CANCELLED_ITSELF = Attempted(Ending.FAILED, error=error_of("CancelledError", "the task cancelled itself"))

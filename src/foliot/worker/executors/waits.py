@@ -23,8 +23,8 @@ from foliot.model.payloads import HttpPayload, payload_of
 from foliot.model.wait_payloads import PollFields, WaitForFilePayload, WaitForRowPayload, WaitForUrlPayload
 from foliot.outbound.addresses import AddressPolicy, AddressRefused, HostNotFound
 from foliot.sdk.context import Context
-from foliot.sdk.flow_control import Fail, PollTimeout
-from foliot.store.first_row import QueryRefused, first_row
+from foliot.sdk.task_exceptions import Fail, PollTimeout
+from foliot.store.user_database import QueryRefused, first_row
 from foliot.worker.executors.base import Executor, invalid_payload
 from foliot.worker.executors.http import follow, result_of
 from foliot.worker.executors.python import succeeded

@@ -16,8 +16,8 @@ from foliot.errors import Invalid
 from foliot.model.namespace import Namespace
 from foliot.model.outcome import Attempted, Ending, error_of
 from foliot.sdk.context import Context
-from foliot.submission.families import Expanded, Expanding
-from foliot.worker.backend import Families
+from foliot.submission.child_runs import Expanded, Expanding
+from foliot.worker.backend import ChildRuns
 from foliot.worker.executors.base import Executor, invalid_payload
 from foliot.worker.identity import WorkerIdentity
 
@@ -34,12 +34,12 @@ OUTCOMES = {
 }
 
 
-def workflow(families: Families, namespace: Namespace, identity: WorkerIdentity) -> Executor:
-    return _expanding(families.expand_workflow, namespace, identity)
+def workflow(child_runs: ChildRuns, namespace: Namespace, identity: WorkerIdentity) -> Executor:
+    return _expanding(child_runs.expand_workflow, namespace, identity)
 
 
-def map_items(families: Families, namespace: Namespace, identity: WorkerIdentity) -> Executor:
-    return _expanding(families.expand_map, namespace, identity)
+def map_items(child_runs: ChildRuns, namespace: Namespace, identity: WorkerIdentity) -> Executor:
+    return _expanding(child_runs.expand_map, namespace, identity)
 
 
 def _expanding(expand: Expand, namespace: Namespace, identity: WorkerIdentity) -> Executor:

@@ -34,7 +34,7 @@ from foliot.sdk.server_address import ServerAddress
 from foliot.service import Service
 from foliot.store.store import Store
 from foliot.store.workers import Beat
-from foliot.submission.families import Expanded, Expanding
+from foliot.submission.child_runs import Expanded, Expanding
 from foliot.worker.announcement import OwnAnnouncement
 from foliot.worker.backend import Beats, Key
 from foliot.worker.declared_jobs import jobs_of
@@ -69,7 +69,7 @@ class RemoteBackend:
         self._on_refused = on_refused
         self._own = own = OwnState(Namespace(settings.namespace), settings.body_max_bytes, settings.lease_seconds)
         self.store = RemoteStore(connection, own, clock)
-        self.families = RemoteFamilies(connection)
+        self.child_runs = RemoteChildRuns(connection)
         self.calls = RemoteCalls(connection, own)
         self.registration = RemoteRegistration(connection, own)
         self._news: News | None = None
@@ -156,7 +156,7 @@ class RemoteRegistration:
         await self._connection.ask("leave", FromWorker(worker_id=worker_id), Nothing)
 
 
-class RemoteFamilies:
+class RemoteChildRuns:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

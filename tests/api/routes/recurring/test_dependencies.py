@@ -16,7 +16,7 @@ from foliot.model.states import RunState
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.sdk.context import Context
 from foliot.store.store import Store
-from foliot.submission.families import Families
+from foliot.submission.child_runs import ChildRuns
 from foliot.worker.executors.workflow import workflow
 from foliot.worker.identity import WorkerIdentity
 from tests.support.dependencies import WORKER, create, end
@@ -189,7 +189,7 @@ class TestBySuccess:
         await node.pass_time(10)
         (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
         context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
-        expand = workflow(Families(store, aging_seconds=300), Namespace(), WorkerIdentity(WORKER))
+        expand = workflow(ChildRuns(store, aging_seconds=300), Namespace(), WorkerIdentity(WORKER))
         assert (await expand({"steps": steps}, context)).ending is Ending.EXPANDED
         await end(store)
         assert await ticks(client, "down") == []
@@ -207,7 +207,7 @@ class TestBySuccess:
         await node.pass_time(3600)
         (claim,) = await claim_runs(store, WORKER, {"default": 1}, ["workflow"])
         context = Context(run_id=claim.run_id, token=claim.token, attempt=1, task="workflow", on_output=lambda _: None)
-        await workflow(Families(store, aging_seconds=300), Namespace(), WorkerIdentity(WORKER))(
+        await workflow(ChildRuns(store, aging_seconds=300), Namespace(), WorkerIdentity(WORKER))(
             {"steps": steps}, context
         )
         await end(store, RunState.FAILED)

@@ -21,9 +21,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, BinaryIO, NoReturn, TextIO
 
-from foliot.concealment import conceal, die_with_parent
 from foliot.errors import Invalid
 from foliot.model.outcome import Attempted
+from foliot.process_hardening import die_with_parent, harden
 from foliot.sdk.app import Function, Task
 from foliot.sdk.context import Context
 from foliot.sdk.signature import Signature
@@ -195,7 +195,7 @@ def flush() -> None:
 
 
 def main() -> None:
-    conceal()
+    harden()
     # In case the worker and the launcher are both killed: a busy function may keep the listening thread from running.
     with suppress(OSError):
         die_with_parent(signal.SIGKILL)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from foliot.cli.zones import LOCAL, located
+from foliot.cli.local_times import LOCAL, located
 from tests.support.terminal import Shell
 
 

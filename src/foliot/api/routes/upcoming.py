@@ -10,12 +10,12 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from foliot.api.coming_jobs import coming_jobs
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.requests.pages import at_most
 from foliot.api.requests.parameters import instant_of, text_of
 from foliot.api.security.permissions import PermissionRoute, Within, requires
+from foliot.api.upcoming_jobs import upcoming_jobs
 from foliot.errors import Invalid
 from foliot.model.job_request import LATEST
 from foliot.model.namespace import bare
@@ -74,7 +74,7 @@ class Upcoming(msgspec.Struct, frozen=True):
     """There are more jobs or ticks than were looked at."""
 
 
-def agenda_router(*, store: Store) -> APIRouter:
+def upcoming_router(*, store: Store) -> APIRouter:
     router = APIRouter(tags=["recurring jobs"], route_class=PermissionRoute)
 
     @router.get("/v1/upcoming", openapi_extra=described(200, Upcoming, problems=(422, 503)))
@@ -96,7 +96,7 @@ def agenda_router(*, store: Store) -> APIRouter:
         step = next(step for step in STEPS if length.total_seconds() / step <= BUCKETS)
         first = to_instant(begin) // min(step, 3600) * min(step, 3600)
         last = first + -(-int(length.total_seconds()) // step) * step
-        due, is_complete = await coming_jobs(
+        due, is_complete = await upcoming_jobs(
             store, namespace, to_datetime(last), queue=text_of(queue, "queue"), tag=text_of(tag, "tag")
         )
         jobs = {job.id: job for job, _ in due}

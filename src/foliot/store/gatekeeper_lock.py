@@ -17,4 +17,4 @@ GATES_LOCK = 0x67617465
 async def gates_locked(database: Database) -> AsyncIterator[Any]:
     """Yields a session whose transaction holds the lock, or None while another gatekeeper holds it."""
     async with database.transaction(statement_seconds=30) as session:
-        yield session if await session.fetchval(queries.load("gates_lock")["take_gates"].sql, GATES_LOCK) else None
+        yield session if await session.fetchval(queries.load("gatekeeper_lock")["take_gates"].sql, GATES_LOCK) else None

@@ -12,7 +12,7 @@ from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 
 
-async def coming_jobs(
+async def upcoming_jobs(
     store: Store, namespace: Namespace, until: datetime, *, queue: str | None = None, tag: str | None = None
 ) -> tuple[list[tuple[DueSchedule, Coming]], bool]:
     """The jobs that fire before a time, and whether these are all."""

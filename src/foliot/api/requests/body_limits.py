@@ -1,4 +1,5 @@
-"""Limits the shape of a JSON body before it is decoded: its depth, its number of values, and the length of its numbers.
+"""Limits request bodies before they are decoded: their bytes, their depth, their number of values, and the length of
+their numbers.
 
 A body of few bytes can be expensive in other ways: 11 million empty lists fit into a batch, and one number of 100,000
 digits takes as long to parse as the rest of a batch. Loops over single bytes run in C, slice by slice, so that other
@@ -9,8 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from starlette.requests import Request
+
+from foliot.api.requests.headers import header_of
 from foliot.errors import Malformed, TooLarge
 
+BODY = "body"
 # Deeper than any real payload, and far below the depth at which a JSON encoder runs out of stack.
 DEPTH_MAX = 100
 VALUES_MAX = 500_000
@@ -20,6 +25,28 @@ SLICE_BYTES = 1 << 18
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
 LONG_NUMBER = b"0" * (DIGITS_MAX + 1)
+
+
+async def read(request: Request, max_bytes: int) -> bytes:
+    """Counts the bytes as they arrive, because Content-Length may lie. A body whose Content-Length is too large is not
+    read at all."""
+    announced = header_of(request, "content-length") or ""
+    if announced.isdecimal() and (len(announced) > 18 or int(announced) > max_bytes):
+        raise _too_large(max_bytes)
+    received = bytearray()
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise Malformed("the connection ended before the body did", field=BODY)
+        received += message.get("body", b"")
+        if len(received) > max_bytes:
+            raise _too_large(max_bytes)
+        if not message.get("more_body", False):
+            return bytes(received)
+
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the body is larger than {max_bytes} bytes", field=BODY)
 
 
 def refuse_shape(body: bytes, field: str) -> None:

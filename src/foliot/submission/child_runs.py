@@ -53,7 +53,7 @@ class Expanding(msgspec.Struct, frozen=True, omit_defaults=True):
     """The results of the steps before it. A map may go over one of them."""
 
 
-class Families:
+class ChildRuns:
     def __init__(self, store: Store, *, aging_seconds: float) -> None:
         self._store = store
         self._aging = aging_microseconds(aging_seconds)

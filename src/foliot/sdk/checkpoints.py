@@ -10,7 +10,7 @@ from uuid import UUID
 from foliot.model.checkpoint import Checkpoint, Kind
 
 
-class Journal(Protocol):
+class Checkpoints(Protocol):
     """Where the checkpoints of an attempt are kept. Its methods raise `Stopped` when the run belongs to this attempt no
     longer."""
 

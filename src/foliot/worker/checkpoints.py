@@ -26,7 +26,7 @@ from foliot.events import EventBus
 from foliot.model.checkpoint import Checkpoint, Kind
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
-from foliot.sdk.flow_control import StepError, Stopped
+from foliot.sdk.task_exceptions import StepError, Stopped
 from foliot.service import Service
 from foliot.store.checkpoints import NewCheckpoint
 from foliot.store.database_errors import leaves_session_unusable
@@ -39,8 +39,8 @@ LINGER_SECONDS = 0.25
 REFUSED_IN_CALL = ("unique", "idempotency_key", "dependencies", "signal")
 
 
-class Journals(Service):
-    """The journals of a worker's attempts."""
+class CheckpointWriter(Service):
+    """Writes the checkpoints of all attempts of a worker, together."""
 
     def __init__(
         self,
@@ -59,8 +59,8 @@ class Journals(Service):
         self.identity = identity
         self._records: list[tuple[NewCheckpoint, asyncio.Future[tuple[bool, datetime | None]]]] = []
 
-    def open(self, run_id: UUID, token: int, task: str) -> StoreJournal:
-        return StoreJournal(self, run_id, token)
+    def open(self, run_id: UUID, token: int, task: str) -> AttemptCheckpoints:
+        return AttemptCheckpoints(self, run_id, token)
 
     async def record(self, record: NewCheckpoint) -> tuple[bool, datetime | None]:
         answer: asyncio.Future[tuple[bool, datetime | None]] = asyncio.get_running_loop().create_future()
@@ -84,27 +84,27 @@ class Journals(Service):
         return 0
 
 
-class StoreJournal:
+class AttemptCheckpoints:
     """The checkpoints of one attempt."""
 
     in_place_seconds = IN_PLACE_SECONDS
     linger_seconds = LINGER_SECONDS
 
-    def __init__(self, journals: Journals, run_id: UUID, token: int) -> None:
-        self._journals = journals
-        self._store = journals.backend.store
+    def __init__(self, writer: CheckpointWriter, run_id: UUID, token: int) -> None:
+        self._writer = writer
+        self._store = writer.backend.store
         self._run_id = run_id
         self._token = token
-        self._worker_id = journals.identity.id
+        self._worker_id = writer.identity.id
         # Each claim raises the token. A run that takes over the checkpoints of another begins with a higher one.
         self.starts_empty = token == 1
-        self.result_max_bytes = journals.config.result_max_bytes
+        self.result_max_bytes = writer.config.result_max_bytes
 
     def monotonic(self) -> float:
-        return self._journals.clock.monotonic()
+        return self._writer.clock.monotonic()
 
     async def pause(self, seconds: float) -> None:
-        await self._journals.clock.sleep(seconds)
+        await self._writer.clock.sleep(seconds)
 
     async def in_thread(self, function: Callable[[], Any]) -> Any:
         """Calls the function in a thread of its own. A task in a thread waits for it, so both must not share a pool."""
@@ -140,7 +140,7 @@ class StoreJournal:
         took_seconds: float = 0.0,
         wait_seconds: float | None = None,
     ) -> datetime | None:
-        is_held, due_at = await self._journals.record(
+        is_held, due_at = await self._writer.record(
             NewCheckpoint(self._run_id, self._token, name, kind, function, result, took_seconds, wait_seconds)
         )
         if not is_held:
@@ -148,9 +148,9 @@ class StoreJournal:
         return due_at
 
     async def transact(self, name: str, function: str, work: Callable[[Any], Awaitable[str]]) -> str:
-        limit = self._journals.config.timeout_seconds
+        limit = self._writer.config.timeout_seconds
         began_at, is_recorded, text = self.monotonic(), False, ""
-        store = self._journals.backend.database
+        store = self._writer.backend.database
         if store is None:
             raise StepError(f"transaction {name!r}: this worker has no access to the database; run it on one that has")
         database = store.database
@@ -182,10 +182,10 @@ class StoreJournal:
         for field in REFUSED_IN_CALL:
             if field in job:
                 raise StepError(f"call {name!r}: {field} can't be had in a call; submit the job instead")
-        namespace = self._journals.namespace
+        namespace = self._writer.namespace
         try:
             asked = msgspec.json.decode(msgspec.json.encode(job), type=JobRequest)
-            child_id = await self._journals.backend.calls.call(
+            child_id = await self._writer.backend.calls.call(
                 namespace, self._worker_id, self._run_id, self._token, name, asked
             )
         except (Invalid, msgspec.ValidationError, TypeError) as error:

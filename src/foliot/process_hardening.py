@@ -9,7 +9,7 @@ deleting a variable from `os.environ` changes nothing there. Two measures comple
   The variables themselves stay elsewhere in its memory.
 
 Root can still read the memory of every process. Nothing is hidden between the exec of the interpreter and the call of
-`conceal`.
+`harden`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ ENVIRONMENT_BEGINS = 50 - 3
 """The field of /proc/self/stat, counted from the first one after the program's name."""
 
 failures: list[str] = []
-"""Why this process could not be concealed. Long-running parts log it when they start."""
+"""Why a measure failed. Long-running parts log it when they start."""
 
 
-def conceal() -> None:
+def harden() -> None:
     """Call it first, before any thread starts. A measure that fails adds its reason to `failures`."""
     if sys.platform != "linux":
         failures.append(f"Foliot can't hide the environment of a process on {sys.platform}")
