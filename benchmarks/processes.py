@@ -15,7 +15,8 @@ from uuid import uuid4
 import httpx
 
 from benchmarks.bench import Bench
-from foliot.model.permissions import Role, new_token_text
+from foliot.model.roles import Role
+from foliot.model.tokens import new_token_text
 from foliot.store.access import NewToken
 
 READY_SECONDS = 180.0

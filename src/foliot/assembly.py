@@ -21,7 +21,8 @@ from foliot.embedded import find_url
 from foliot.errors import ConfigurationError, Conflict
 from foliot.events import EventBus, ProcessIsExposed, ProcessStarted, ProcessStopped
 from foliot.model.ids import new_id
-from foliot.model.permissions import Role, new_token_text
+from foliot.model.roles import Role
+from foliot.model.tokens import new_token_text
 from foliot.model.tracing import TracingSettings
 from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting

@@ -20,8 +20,8 @@ from foliot.config import Config
 from foliot.errors import StoreUnavailable
 from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.permissions import new_token_text
 from foliot.model.run import NewRun
+from foliot.model.tokens import new_token_text
 from foliot.store.store import Store
 from foliot.submission.submitter import Submitter
 from tests.support.audit import entry_for

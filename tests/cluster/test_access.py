@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from foliot.model.permissions import Role, token_id_of
+from foliot.model.roles import Role
+from foliot.model.tokens import token_id_of
 from foliot.store.store import Store
 from tests.support.api import Api, api_of
 from tests.support.certificates import Authority

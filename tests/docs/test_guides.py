@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from foliot.cli.main import cli
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.model.schedule import Catchup, Overlap, Reason
 from foliot.model.states import RunState
 from tests.docs.test_readme import BLOCK, Reader

@@ -21,7 +21,7 @@ from foliot.config import BUILT_IN_TASKS, Config, load
 from foliot.errors import ConfigurationError, TaskDisabled
 from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.model.run import NewRun
 from foliot.model.states import TERMINAL
 from foliot.sdk.app import App

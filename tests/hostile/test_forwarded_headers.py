@@ -12,7 +12,7 @@ from foliot.api.security.authentication import WRONG_BURST
 from foliot.api.security.client_address import TrustedProxies, limit_key_of
 from foliot.config import Config, load
 from foliot.errors import ConfigurationError
-from foliot.model.permissions import new_token_text
+from foliot.model.tokens import new_token_text
 from foliot.store.store import Store
 from tests.support.processes import FoliotProcess
 from tests.support.secured_app import client_at, secured_app

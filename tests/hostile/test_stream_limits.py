@@ -13,7 +13,7 @@ from foliot.api.streams.limits import EVENTS, LOGS, StreamLimits
 from foliot.config import Config
 from foliot.errors import TooManyFollowers
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import LOCAL, Caller, Role
+from foliot.model.roles import LOCAL, Caller, Role
 from foliot.store.store import Store
 from tests.support.runs import insert
 from tests.support.secured_app import secured_app, serving

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from foliot.model.ids import new_id
-from foliot.model.permissions import EVERYWHERE, Role, new_token_text
+from foliot.model.roles import EVERYWHERE, Role
+from foliot.model.tokens import new_token_text
 from foliot.store.access import NewToken
 from foliot.store.store import Store
 

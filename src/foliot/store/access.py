@@ -11,7 +11,8 @@ from uuid import UUID
 import msgspec
 
 from foliot.errors import StoreUnavailable
-from foliot.model.permissions import Role, Token
+from foliot.model.roles import Role
+from foliot.model.tokens import Token
 from foliot.store import queries
 from foliot.store.postgres import Beside, Database, Transaction
 from foliot.store.run_lists import Page, page_of

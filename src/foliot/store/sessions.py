@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from foliot.model.permissions import Role, Token
+from foliot.model.roles import Role
 from foliot.model.session import IDLE, LIFE
+from foliot.model.tokens import Token
 from foliot.store import queries
 from foliot.store.postgres import Database
 

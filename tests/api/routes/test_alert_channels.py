@@ -14,7 +14,7 @@ from foliot.alerts.channels.base import ChannelError
 from foliot.alerts.channels.stored import StoredChannels
 from foliot.clock import SystemClock
 from foliot.config import Config
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.store.store import Store
 from tests.support.alert_messages import MESSAGE
 from tests.support.http import Answering, answer, answering

@@ -13,7 +13,7 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.store.store import Store
 from tests.support.alerts import Watch, opened_alert
 from tests.support.fake_clock import FakeClock

@@ -9,7 +9,7 @@ import pytest
 
 from foliot.config import Config, sources_of
 from foliot.model.ids import new_id
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.store.store import Store
 from tests.support.secured_app import client_at, secured_app
 from tests.support.tokens import bearer, make_token

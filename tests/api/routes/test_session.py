@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 
 from foliot.api.security.authentication import REMEMBERED_SECONDS, WRONG_BURST
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.model.session import COOKIE
 from foliot.store.store import Store
 from tests.support.secured_app import secured_app

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.store.store import Store
 from foliot.store.views import MOST
 from tests.support.secured_app import client_at, secured_app

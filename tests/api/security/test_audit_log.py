@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from foliot.api.app import Application
-from foliot.model.permissions import Role, token_id_of
+from foliot.model.roles import Role
+from foliot.model.tokens import token_id_of
 from foliot.store.store import Store
 from tests.support.processes import FoliotProcess
 from tests.support.secured_app import client_at, secured_app, serving

@@ -22,7 +22,8 @@ from foliot.api.security.request_rate_limit import KEYS_MAX, RateLimit
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.permissions import Role, new_token_text, token_id_of
+from foliot.model.roles import Role
+from foliot.model.tokens import new_token_text, token_id_of
 from foliot.store.store import Store
 from foliot.submission.submitter import Submitter
 from tests.support.fake_clock import FakeClock

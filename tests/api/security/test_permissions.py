@@ -23,7 +23,7 @@ from foliot.config import Config
 from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import ALLOWED, Permission, Role
+from foliot.model.roles import ALLOWED, Permission, Role
 from foliot.store.store import Store
 from foliot.submission.submitter import Submitter
 from tests.support.alerts import opened_alert

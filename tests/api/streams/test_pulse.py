@@ -18,7 +18,7 @@ from foliot.api.streams.pulse import PulseFeed, pulses
 from foliot.errors import StoreUnavailable
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.pulse import Beat

@@ -11,7 +11,7 @@ import httpx
 from foliot.clock import SystemClock
 from foliot.config import Config
 from foliot.events import EventBus
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.store.store import open_store
 from tests.support.api import Api
 from tests.support.processes import FoliotProcess

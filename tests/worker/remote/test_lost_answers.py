@@ -17,7 +17,7 @@ from foliot.config import Config
 from foliot.errors import FoliotError
 from foliot.events import EventBus
 from foliot.model.ids import new_id
-from foliot.model.permissions import Role
+from foliot.model.roles import Role
 from foliot.model.run import NewRun
 from foliot.model.states import RunState
 from foliot.model.worker_protocol import WorkerSettings

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from uuid import UUID
 
 from foliot.errors import UnknownWorker
-from foliot.model.permissions import Caller
+from foliot.model.roles import Caller
 from foliot.store.store import Store
 
 REMEMBERED_MAX = 50_000

@@ -18,7 +18,7 @@ from foliot.api.security.permissions import CALLER, namespace_of_caller
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Caller
+from foliot.model.roles import Caller
 from foliot.model.run import RunOptions
 from foliot.model.worker_protocol import FromWorker, Message
 from foliot.store.store import Store

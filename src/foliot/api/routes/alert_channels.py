@@ -26,7 +26,7 @@ from foliot.errors import Busy, Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.alert_channel import HIDDEN, AlertChannel, StoredChannel, check_channel, secrets_of
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.store import Store
 
 CHANNELS_MAX = 200

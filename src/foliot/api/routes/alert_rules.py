@@ -17,7 +17,7 @@ from foliot.api.security.permissions import Calling, PermissionRoute, Within, re
 from foliot.errors import Conflict, Forbidden, Invalid, NotFound
 from foliot.model.alert_rule import INSTALLATION, AlertRule, check_rule, kind_of
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.alert_rules import RULES_MAX, StoredRule
 from foliot.store.store import Store
 

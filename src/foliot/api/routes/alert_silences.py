@@ -22,7 +22,7 @@ from foliot.model.alert_rule import Pattern
 from foliot.model.ids import new_id
 from foliot.model.job_request import LATEST
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.run_request import Name
 from foliot.model.text_patterns import TIME
 from foliot.store.alert_rules import SILENCES_MAX, Silence

@@ -22,7 +22,7 @@ from foliot.api.requests.parameters import id_of, reference_of
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.alerts import Alert
 from foliot.store.store import Store
 

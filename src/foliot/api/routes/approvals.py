@@ -16,7 +16,7 @@ from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import id_of
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.approvals import Approval
 from foliot.store.store import Store
 

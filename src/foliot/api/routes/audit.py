@@ -15,7 +15,7 @@ from foliot.api.requests.pages import page_size
 from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, text_of
 from foliot.api.security.permissions import Calling, PermissionRoute, requires
 from foliot.errors import Invalid
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.access import AuditFilter, AuditRecord
 from foliot.store.store import Store
 

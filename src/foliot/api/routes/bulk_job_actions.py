@@ -24,7 +24,7 @@ from foliot.model.field_rules import Rule
 from foliot.model.idempotency import IdempotencyKey
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.schedule import Neighbours
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.lookup import find_job

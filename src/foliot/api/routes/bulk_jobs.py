@@ -20,7 +20,7 @@ from foliot.api.security.permissions import Calling, PermissionRoute, Within, re
 from foliot.errors import Invalid
 from foliot.model.job import resumed
 from foliot.model.job_request import LATEST
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.lookup import find_job
 from foliot.store.store import Store

@@ -36,7 +36,7 @@ from foliot.model.field_rules import Rule, all_of, any_of, field_is
 from foliot.model.ids import new_id
 from foliot.model.job_request import EARLIEST
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.states import LIVE, TERMINAL, RunState
 from foliot.store.hints import worker_topic
 from foliot.store.run_lists import RunItem

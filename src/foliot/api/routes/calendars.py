@@ -19,7 +19,7 @@ from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.calendar import CalendarDays, NamedCalendar, Weekday, calendar_of
 from foliot.model.calendar_change import JobEffect, effects
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.store import Store
 from foliot.triggers.base import to_instant
 

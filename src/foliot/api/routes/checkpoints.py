@@ -16,7 +16,7 @@ from foliot.api.requests.parameters import run_id_of
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.checkpoint import Kind, check_checkpoint_name
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.checkpoints import CheckpointItem
 from foliot.store.lookup import find_run
 from foliot.store.store import Store

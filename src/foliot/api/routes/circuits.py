@@ -13,7 +13,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.requests.names import stored_name
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.circuit_breaker import CircuitState
 from foliot.store.hints import ALL_QUEUES_TOPIC, GATES_TOPIC
 from foliot.store.store import Store

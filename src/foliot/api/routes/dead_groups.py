@@ -21,7 +21,7 @@ from foliot.api.requests.parameters import text_of
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import Invalid, NotFound
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.dead_letters import DeadFilter, DeadGroup
 from foliot.store.store import Store
 

@@ -27,7 +27,7 @@ from foliot.events import RunsSubmitted
 from foliot.model.field_rules import Rule, exactly_one
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Caller, Permission
+from foliot.model.roles import Caller, Permission
 from foliot.model.workflow import check_payload
 from foliot.store.dead_letters import DeadFilter, DeadGroup, DeadLetter
 from foliot.store.store import Store

@@ -19,7 +19,7 @@ from foliot.api.security.permissions import Calling, PermissionRoute, Within, re
 from foliot.config import BUILT_IN_TASKS, did_you_mean
 from foliot.errors import Forbidden, NotFound
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import EVERYWHERE, Caller, Permission
+from foliot.model.roles import EVERYWHERE, Caller, Permission
 from foliot.store.store import Store
 from foliot.submission.known_tasks import KnownTasks
 

@@ -16,7 +16,7 @@ from foliot.api.requests.bodies import decoded
 from foliot.api.requests.body_limits import read
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.worker_views import WorkerShown, id_of, shown, unknown_worker
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.hints import worker_topic
 from foliot.store.store import Store
 from foliot.store.workers import WorkerView

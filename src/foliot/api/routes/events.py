@@ -20,7 +20,7 @@ from foliot.api.streams.event_stream import EventFollower, all_events, counted, 
 from foliot.api.streams.limits import EVENTS, Stream, StreamLimits
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.lookup import find_run
 from foliot.store.store import Store
 

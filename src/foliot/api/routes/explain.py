@@ -16,7 +16,7 @@ from foliot.errors import NotFound
 from foliot.model.explanation import Explanation, Gate
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.store import Store
 from foliot.store.ticks import Tick

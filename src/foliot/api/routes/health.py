@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from foliot.api.openapi.operations import described
 from foliot.api.problems import problem
 from foliot.api.security.permissions import PermissionRoute, requires
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.store import Store
 
 READY_SECONDS = 2.0

@@ -14,7 +14,7 @@ from foliot.api.requests.names import stored_name
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.store import Store
 
 

@@ -20,7 +20,7 @@ from foliot.config import Config
 from foliot.config.references import secret_of
 from foliot.errors import ConfigurationError, NotFound
 from foliot.model.namespace import DEFAULT, Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.source import WEBHOOK, IncomingMessage, StoredSource
 from foliot.model.webhook_signature import is_signed
 from foliot.store.store import Store

@@ -18,7 +18,7 @@ from foliot.errors import Invalid
 from foliot.model.ids import PREFIX_MIN, id_range
 from foliot.model.namespace import bare
 from foliot.model.payloads import WORKFLOW_TASK
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.states import RunState, status_of
 from foliot.store.ids import FoundId
 from foliot.store.store import Store

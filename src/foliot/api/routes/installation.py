@@ -21,7 +21,7 @@ from foliot.api.streams.limits import EVENTS, LOGS, StreamLimits
 from foliot.clock import Clock
 from foliot.config import SECRETS, Config, shown
 from foliot.model import database_advice as advice
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.database_health import Facts, Replica, Slot, Statement, Table, advice_on
 from foliot.store.store import Store
 

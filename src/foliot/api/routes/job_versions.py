@@ -30,7 +30,7 @@ from foliot.api.security.permissions import Calling, PermissionRoute, Within, re
 from foliot.errors import Conflict, NotFound
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.schedule_words import in_words
 from foliot.store.job_versions import JobVersion
 from foliot.store.lookup import find_job, get_job, job_id_of, unknown_job

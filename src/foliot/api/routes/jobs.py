@@ -35,7 +35,7 @@ from foliot.config import Config
 from foliot.errors import NotFound
 from foliot.model.job_request import JobRequest
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.run import NewRun
 from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.postgres import Transaction

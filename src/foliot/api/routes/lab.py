@@ -30,7 +30,7 @@ from foliot.api.run_filters import FINISHED_WITHIN
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, namespace_of_caller, requires
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.states import RunState
 from foliot.store.lookup import find_job, find_run
 from foliot.store.store import Store

@@ -18,7 +18,7 @@ from foliot.api.streams.limits import HEADERS, LOGS, Stream, StreamLimits
 from foliot.api.streams.log_stream import EVENTS, LogStream
 from foliot.clock import Clock
 from foliot.errors import Invalid, NotFound
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.lookup import find_run, unknown_run
 from foliot.store.run_lists import AttemptItem
 from foliot.store.store import Store

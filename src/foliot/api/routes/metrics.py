@@ -10,7 +10,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.clock import Clock
 from foliot.config import Config
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.observability.metrics import MetricsPage
 from foliot.store.store import Store
 

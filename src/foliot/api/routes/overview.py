@@ -17,7 +17,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.upcoming_jobs import upcoming_jobs
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.upcoming import crowding, fires_of
 from foliot.store.attention import LIMIT
 from foliot.store.store import Store

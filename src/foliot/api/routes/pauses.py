@@ -19,7 +19,7 @@ from foliot.api.security.permissions import Calling, PermissionRoute, Within, re
 from foliot.errors import Invalid
 from foliot.model.job_request import LATEST
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Caller, Permission
+from foliot.model.roles import Caller, Permission
 from foliot.store.hints import ALL_QUEUES_TOPIC
 from foliot.store.pauses import Pause, PauseKind
 from foliot.store.store import Store

@@ -13,7 +13,7 @@ from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.streams.limits import EVENTS, Stream, StreamLimits
 from foliot.api.streams.pulse import PulseDocument, PulseFeed, pulses
 from foliot.clock import Clock
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.store import Store
 
 

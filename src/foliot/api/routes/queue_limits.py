@@ -19,7 +19,7 @@ from foliot.api.requests.names import stored_name
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Conflict, PreconditionFailed
 from foliot.model.job_request import EARLIEST
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.hints import ALL_QUEUES_TOPIC
 from foliot.store.queue_keys import COUNT_MAX, ConcurrencyKey, FairnessKey, RateKey
 from foliot.store.queue_limits import QueueLimits

@@ -13,7 +13,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.run_filters import FINISHED_WITHIN
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.states import LIVE, TERMINAL
 from foliot.store.overview import COUNT_MAX, QueueView
 from foliot.store.store import Store

@@ -23,7 +23,7 @@ from foliot.errors import Conflict, Invalid, PreconditionFailed
 from foliot.model.job import RecurringJob, resumed
 from foliot.model.job_request import LATEST, JobRequest
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.hints import JOBS_TOPIC
 from foliot.store.lookup import get_job
 from foliot.store.store import Store

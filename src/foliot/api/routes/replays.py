@@ -15,7 +15,7 @@ from foliot.api.requests.parameters import text_of
 from foliot.api.security.permissions import Calling, PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.replays import Replay
 from foliot.store.store import Store
 

@@ -19,7 +19,7 @@ from foliot.api.run_views import RunListed, listed
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
 from foliot.model.job_request import EARLIEST, LATEST
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.run import RunView
 from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.run_lists import AttemptItem, RunFilter, RunItem

@@ -22,7 +22,7 @@ from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.model.ids import made_at
 from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.run_lists import Where
 from foliot.store.run_search import Bucket, Counted, Facet
 from foliot.store.store import Store

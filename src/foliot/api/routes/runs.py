@@ -26,7 +26,7 @@ from foliot.events import RunsSubmitted
 from foliot.model.checkpoint import NAME_MAX, check_checkpoint_name
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.run import RunView
 from foliot.model.states import RunState
 from foliot.model.templates import Names

@@ -12,7 +12,7 @@ from foliot.api.requests.names import stored_name
 from foliot.api.requests.parameters import words_of
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.scaling import QueueLoad, slots_wanted
 from foliot.store.overview import load_of
 from foliot.store.store import Store

@@ -23,7 +23,7 @@ from foliot.model.ids import new_id
 from foliot.model.job import RecurringJob
 from foliot.model.job_request import SCHEDULE_FIELDS, JobRequest, planned_from
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.schedule_words import in_words
 from foliot.model.simulation import (
     DayCount,

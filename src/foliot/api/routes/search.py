@@ -18,7 +18,7 @@ from foliot.errors import Invalid
 from foliot.model.ids import id_range
 from foliot.model.namespace import Namespace, bare
 from foliot.model.payloads import WORKFLOW_TASK
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.search import FoundName
 from foliot.store.store import Store
 

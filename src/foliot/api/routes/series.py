@@ -17,7 +17,7 @@ from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.model.histogram import BOUNDS, quantile_of
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.rollups import HOUR, KEPT, MINUTE, QUEUES_MAX, Rollup
 from foliot.store.store import Store
 from foliot.triggers.base import to_datetime

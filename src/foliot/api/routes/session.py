@@ -21,8 +21,9 @@ from foliot.api.security.cookies import cookie_cleared, cookie_with, session_id_
 from foliot.api.security.permissions import CALLER, REFUSAL, Calling, PermissionRoute, requires
 from foliot.errors import PlainHttp, Unauthenticated
 from foliot.model.namespace import DEFAULT
-from foliot.model.permissions import ALLOWED, TOKEN_FORM, Caller, Permission
+from foliot.model.roles import ALLOWED, Caller, Permission
 from foliot.model.session import is_session_id, new_session_id, session_hash
+from foliot.model.tokens import TOKEN_FORM
 from foliot.store.store import Store
 
 

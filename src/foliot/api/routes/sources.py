@@ -20,7 +20,7 @@ from foliot.config import Config
 from foliot.config.references import is_allowed
 from foliot.errors import Conflict, Invalid, NotFound
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.source import DeadMessage, IncomingMessage, Source, StoredSource, check_source
 from foliot.store.hints import SOURCES_TOPIC
 from foliot.store.sources import SOURCES_MAX

@@ -19,7 +19,7 @@ from foliot.config import BUILT_IN_TASKS
 from foliot.errors import Invalid, NotFound
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import LEAVES
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.sdk.app import NAME_PATTERN
 from foliot.store.announcements import TaskVersion
 from foliot.store.store import Store

@@ -24,7 +24,7 @@ from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id, tick_run_id
 from foliot.model.job import dst_flag
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.simulation import DayCount, odd_nights, year_of_days
 from foliot.model.states import RunState
 from foliot.store.lookup import get_job, unknown_job

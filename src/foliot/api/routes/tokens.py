@@ -18,18 +18,9 @@ from foliot.api.requests.idempotency import answered
 from foliot.api.security.audit_log import TARGET, NoteWithin
 from foliot.api.security.permissions import Calling, PermissionRoute, requires
 from foliot.errors import Conflict, Forbidden, NotFound
-from foliot.model.permissions import (
-    DEFAULT_LIFE,
-    EVERYWHERE,
-    NEVER,
-    Caller,
-    Permission,
-    Role,
-    Token,
-    life_of,
-    new_token_text,
-)
+from foliot.model.roles import EVERYWHERE, Caller, Permission, Role
 from foliot.model.run_request import Name
+from foliot.model.tokens import DEFAULT_LIFE, NEVER, Token, life_of, new_token_text
 from foliot.store.access import NewToken
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store

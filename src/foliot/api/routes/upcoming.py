@@ -19,7 +19,7 @@ from foliot.api.upcoming_jobs import upcoming_jobs
 from foliot.errors import Invalid
 from foliot.model.job_request import LATEST
 from foliot.model.namespace import bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.schedule_words import in_words
 from foliot.model.upcoming import TICKS_MAX, Coming, Fires, crowding, fires_of
 from foliot.store.attention import DueSchedule

@@ -17,7 +17,7 @@ from foliot.api.requests.idempotency import answered
 from foliot.api.requests.parameters import text_of
 from foliot.api.security.permissions import Calling, PermissionRoute, requires
 from foliot.errors import Conflict, Forbidden
-from foliot.model.permissions import Caller, Permission
+from foliot.model.roles import Caller, Permission
 from foliot.model.text_patterns import RECURRING_NAME
 from foliot.store.store import Store
 from foliot.store.views import MOST, SHARED, View

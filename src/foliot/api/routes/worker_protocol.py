@@ -21,7 +21,7 @@ from foliot.errors import Conflict, Invalid, UnknownWorker
 from foliot.events import RunsClaimed
 from foliot.model.histogram import histogram_of
 from foliot.model.namespace import Namespace, bare
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.run import Claim
 from foliot.model.worker_protocol import (
     CLAIMED_MAX,

@@ -13,7 +13,7 @@ from foliot.api.remote_workers.requests import WorkerRequests
 from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.model.checkpoint import Checkpoint
 from foliot.model.job_request import JobRequest
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.validation_errors import to_invalid
 from foliot.model.worker_protocol import (
     AwaitSignal,

@@ -11,7 +11,7 @@ from foliot.api.openapi.operations import described
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.api.worker_views import WorkerDetails, WorkerShown, details, details_of_gone, id_of, shown
 from foliot.errors import NotFound
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.store.gone_workers import GoneWorker
 from foliot.store.store import Store
 

@@ -22,7 +22,7 @@ from foliot.api.workflow_views import WorkflowListed, find_workflow, listed
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import WORKFLOW_TASK
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.run import RunView
 from foliot.model.workflow import Step, Workflow
 from foliot.store.lookup import find_run

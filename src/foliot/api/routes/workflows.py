@@ -38,7 +38,7 @@ from foliot.config import Config
 from foliot.errors import Invalid
 from foliot.model.namespace import Namespace, bare
 from foliot.model.payloads import WORKFLOW_TASK
-from foliot.model.permissions import Permission
+from foliot.model.roles import Permission
 from foliot.model.states import RunState
 from foliot.model.workflow import refuse_many_steps
 from foliot.model.workflow_request import WorkflowRequest

@@ -28,7 +28,7 @@ from foliot.store.postgres import Beside, Transaction
 from foliot.store.store import Store
 
 if TYPE_CHECKING:
-    from foliot.model.permissions import Caller
+    from foliot.model.roles import Caller
 
 T = TypeVar("T")
 M = TypeVar("M", bound=msgspec.Struct)

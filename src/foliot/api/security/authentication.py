@@ -30,8 +30,9 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.errors import FoliotError, Invalid, TooManyRequests, Unauthenticated
 from foliot.model.ids import new_id_text
-from foliot.model.permissions import LOCAL, Caller, Token, home_of, is_hash_of, token_id_of, within
+from foliot.model.roles import LOCAL, Caller, home_of, within
 from foliot.model.session import is_session_id, session_hash
+from foliot.model.tokens import Token, is_hash_of, token_id_of
 from foliot.store.store import Store
 
 REMEMBERED_SECONDS = 2.0

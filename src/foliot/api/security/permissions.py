@@ -26,7 +26,7 @@ from foliot.api.requests.query import refuse_unknown
 from foliot.api.security.audit_log import IS_NOTED, note
 from foliot.errors import FoliotError, Forbidden, Unauthenticated
 from foliot.model.namespace import Namespace
-from foliot.model.permissions import Caller, Permission
+from foliot.model.roles import Caller, Permission
 
 F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]

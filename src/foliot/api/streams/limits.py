@@ -20,7 +20,7 @@ from foliot.api.security.client_address import ADDRESS, limit_key_of
 from foliot.api.security.permissions import CALLER
 from foliot.config import Config
 from foliot.errors import TooManyFollowers
-from foliot.model.permissions import Caller
+from foliot.model.roles import Caller
 
 RETRY_SECONDS = 5
 # A browser must not show output of a job as a page.

@@ -15,7 +15,8 @@ from foliot.cli.columns import Column
 from foliot.cli.options import Choice, json_option
 from foliot.cli.tables import Cell, away, clean, table
 from foliot.clock import SystemClock
-from foliot.model.permissions import DEFAULT_LIFE, EVERYWHERE, Role, life_of
+from foliot.model.roles import EVERYWHERE, Role
+from foliot.model.tokens import DEFAULT_LIFE, life_of
 from foliot.sdk.http_protocol import given
 from foliot.sdk.operations import Operations
 
