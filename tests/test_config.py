@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import get_type_hints
-from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from foliot.config import (
     Config,
@@ -17,7 +14,6 @@ from foliot.config import (
     hidden_paths,
     load,
     setting_names,
-    without_password,
 )
 from foliot.config.secrets import _read_descriptor
 from foliot.errors import ConfigurationError
@@ -220,29 +216,6 @@ def test_a_certificate_and_its_key_belong_together() -> None:
 @pytest.mark.parametrize("name", ["", "A", "a/b", "a b", "-a", "a" * 64, "a\n"])
 def test_an_invalid_namespace_is_refused(name: str) -> None:
     assert "namespace" in refusal(overrides={"namespace": name})
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://user:secret@host:5432/db", "postgresql://user:***@host:5432/db"),
-        ("postgresql://user:se@cret@host/db", "postgresql://user:***@host/db"),
-        ("postgresql://user:se/cr?et@host/db", "postgresql://user:***@host/db"),
-        ("postgresql://host/db?password=secret&sslmode=require", "postgresql://host/db?password=***&sslmode=require"),
-        ("postgresql://user@host:5432/db", "postgresql://user@host:5432/db"),
-        ("postgresql:///db?host=/run/postgresql", "postgresql:///db?host=/run/postgresql"),
-        ("", ""),
-    ],
-)
-def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
-    assert without_password(url) == shown
-
-
-@given(st.text(min_size=1), st.booleans())
-def test_no_password_is_shown(password: str, is_quoted: bool) -> None:
-    marked = f"<<{password}>>"
-    url = f"postgresql://user:{quote(marked, safe='') if is_quoted else marked}@host/db"
-    assert without_password(url) == "postgresql://user:***@host/db"
 
 
 def test_every_setting_is_documented() -> None:

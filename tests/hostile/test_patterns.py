@@ -27,10 +27,11 @@ from uuid import UUID
 import pytest
 
 import foliot
-from foliot.config import Config, without_password
+from foliot.config import Config, presentable, without_password
+from foliot.config.masking import TEXT_MAX
 from foliot.events import EventBus, RunFailed
 from foliot.model.log_text import pieces_from
-from foliot.observability.logs import TEXT_MAX, EventLog, presentable
+from foliot.observability.logs import EventLog
 from tests.support.fake_clock import FakeClock
 
 SOURCE = Path(foliot.__file__).parent

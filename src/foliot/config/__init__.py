@@ -3,6 +3,7 @@
 from foliot.config.archive_rules import Bucket, bucket_of
 from foliot.config.coordination_rules import Place, place_of
 from foliot.config.loading import SOURCES, load, setting_names, sources_of
+from foliot.config.masking import SECRETS, presentable, shown, without_password
 from foliot.config.networks import Network, host_and_port, networks_of
 from foliot.config.secrets import forget_secrets, from_environment, hidden_paths, secret_in
 from foliot.config.sections.database import data_home
@@ -11,12 +12,10 @@ from foliot.config.settings import (
     BUILT_IN_TASKS,
     GIVEN_TO_COMMANDS,
     PREFIX,
-    SECRETS,
     Config,
     did_you_mean,
-    shown,
 )
-from foliot.config.urls import broker_kind_of, without_password
+from foliot.config.urls import broker_kind_of
 from foliot.config.worker_range import worker_range
 
 __all__ = [
@@ -41,6 +40,7 @@ __all__ = [
     "load",
     "networks_of",
     "place_of",
+    "presentable",
     "secret_in",
     "setting_names",
     "shown",

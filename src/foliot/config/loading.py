@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
+from foliot.config.masking import SECRETS
 from foliot.config.secrets import secret_in
-from foliot.config.settings import GIVEN_TO_COMMANDS, LISTS, PREFIX, SECRETS, Config, did_you_mean
+from foliot.config.settings import GIVEN_TO_COMMANDS, LISTS, PREFIX, Config, did_you_mean
 from foliot.errors import ConfigurationError
 
 SOURCES = "FOLIOT_SETTING_SOURCES"

@@ -7,7 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from foliot.config.settings import PREFIX, SECRETS, Config
+from foliot.config.masking import SECRETS
+from foliot.config.settings import PREFIX, Config
 from foliot.errors import ConfigurationError
 
 SECRET_MAX_BYTES = 65_536

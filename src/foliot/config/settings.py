@@ -9,11 +9,12 @@ from pathlib import Path
 
 from foliot.config.archive_rules import check_archive
 from foliot.config.coordination_rules import check_coordination
+from foliot.config.masking import POSTGRES_URLS, SECRETS, shown
 from foliot.config.networks import host_and_port, networks_of
 from foliot.config.otlp import check_otlp
 from foliot.config.secret_rules import check_secrets
 from foliot.config.sections.events import EventsSettings
-from foliot.config.urls import BROKER_SCHEMES, broker_kind_of, is_local, is_postgres_url, scheme_of, without_password
+from foliot.config.urls import BROKER_SCHEMES, broker_kind_of, is_local, is_postgres_url, scheme_of
 from foliot.config.worker_range import worker_range
 
 PREFIX = "FOLIOT_"
@@ -24,11 +25,7 @@ _NAMES_FOR_COMMANDS = (
 )  # fmt: skip
 GIVEN_TO_COMMANDS = frozenset(f"FOLIOT_{name}" for name in _NAMES_FOR_COMMANDS)
 """Variables that Foliot sets in the environment of a job's command. A `foliot` that the command calls inherits them."""
-POSTGRES_URLS = ("database_url", "database_direct_url", "wait_for_row_url")
-URLS = (*POSTGRES_URLS, "dispatch_url", "events_url", "coordination_url")
-SECRETS = (*URLS, "archive_s3_secret_key", "search_password", "search_api_key", "otel_headers", "secret_key")
 """Settings that may contain a password. Each has a counterpart with the suffix `_file`."""
-EVENT_BROKERS = ("redis", "rabbitmq", "nats", "kafka")
 BUILT_IN_TASKS = frozenset({
     "http", "map", "shell", "simulate", "wait", "wait_for_file", "wait_for_row", "wait_for_url", "workflow",
 })  # fmt: skip
@@ -91,8 +88,8 @@ class Config(EventsSettings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             )
 
     def _check_events(self) -> None:
-        if self.events_url and broker_kind_of(self.events_url) not in EVENT_BROKERS:
-            schemes = [f"{one}://" for kind in EVENT_BROKERS for one in BROKER_SCHEMES[kind]]
+        if self.events_url and broker_kind_of(self.events_url) is None:
+            schemes = [f"{one}://" for some in BROKER_SCHEMES.values() for one in some]
             raise ValueError(
                 f"events_url must begin with {', '.join(schemes[:-1])} or {schemes[-1]}; "
                 "in a password write %40 for @ and %2F for /"
@@ -139,13 +136,6 @@ class Config(EventsSettings, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ):
             found.append(f"everybody on this machine can read {file}, which contains a password; run chmod o-rwx on it")
         return found
-
-
-def shown(name: str, value: object) -> object:
-    """The value of a setting without the secret in it."""
-    if name not in SECRETS or not value:
-        return value
-    return without_password(str(value)) if name in URLS else "***"
 
 
 def _is_for_everybody(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""URLs of databases and brokers: whether one is valid or local, and how it is shown without its password."""
+"""URLs of databases and brokers: whether one is valid, and whether it is local."""
 
 from __future__ import annotations
 
@@ -49,11 +49,3 @@ def is_local(url: str) -> bool:
     named = unquote(parts.netloc.rpartition("@")[2]).split(",")
     hosts = parse_qs(parts.query).get("host") or [re.sub(r":\d*$", "", host).strip("[]") for host in named]
     return all(host in LOCAL_HOSTS or host.startswith("/") for host in hosts)
-
-
-def without_password(url: str) -> str:
-    """The URL with its password masked, even a password that contains a raw @ or /."""
-    shown = re.sub(r"(password=)[^&]*", r"\1***", url)
-    end = shown.rfind("@")
-    begin = re.search(r"://[^:/@]*:", shown[:end]) if end > 0 else None
-    return f"{shown[: begin.end()]}***{shown[end:]}" if begin else shown

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import socket
 import sys
 from typing import Literal, TextIO
@@ -14,7 +13,7 @@ import msgspec
 from foliot import alert_events, archive_events, events, request_events
 from foliot.brokers.events import BrokerLost, HintsPublished, MessagesTaken, SourceFailed
 from foliot.clock import Clock
-from foliot.config import Config, without_password
+from foliot.config import Config, presentable
 from foliot.coordination.events import CoordinatorLost, MembersGone
 from foliot.events import Event, EventBus, describe
 
@@ -60,8 +59,6 @@ LOUD = (
 )
 MARKS = {"debug": "\x1b[2m", "info": "", "warning": "\x1b[33m", "error": "\x1b[31m"}
 RESET = "\x1b[0m"
-WORD = re.compile(r"\S+")
-TEXT_MAX = 8192
 """The most characters of a field that are shown: an error may quote any output of a job."""
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -117,27 +114,6 @@ class EventLog:
         words = " ".join(on_one_line(f"{key}={value}") for key, value in fields.items() if value not in ("", None))
         line = f"{at} {self._part:<10} {name} {words}".rstrip()
         return f"{MARKS[level]}{line}{RESET}" if self._has_colour and MARKS[level] else line
-
-
-def presentable(text: str) -> str:
-    """The text, bounded, without passwords in its URLs and without characters that can't be encoded: errors may quote
-    anything."""
-    if len(text) > TEXT_MAX:
-        text = f"{_beginning(text[:TEXT_MAX])}[...]"
-    if "://" in text or "password=" in text:
-        text = WORD.sub(_masked, text)
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _beginning(text: str) -> str:
-    """Drops a URL that was cut in two: the rest of its password could not be recognized and masked."""
-    last = max(text.rfind(blank) for blank in " \t\n\r") + 1
-    starts = [at for mark in ("://", "password=") if (at := text.find(mark, last)) >= 0]
-    return text[: min(starts)] if starts else text
-
-
-def _masked(word: re.Match[str]) -> str:
-    return without_password(word[0]) if "://" in word[0] or "password=" in word[0] else word[0]
 
 
 def on_one_line(text: str) -> str:

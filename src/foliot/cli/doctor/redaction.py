@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from foliot.config import SECRETS, Config, from_environment
+from foliot.config import SECRETS, Config, from_environment, presentable
 from foliot.errors import FoliotError
-from foliot.observability.logs import presentable
 
 HIDDEN = "***"
 # A shorter text would hide parts of ordinary words.
