@@ -37,6 +37,7 @@ from foliot.api.routes.heartbeats import heartbeats_router
 from foliot.api.routes.hooks import HookRoutes
 from foliot.api.routes.ids import ids_router
 from foliot.api.routes.installation import InstallationRoutes
+from foliot.api.routes.job_charts import job_charts_router
 from foliot.api.routes.job_versions import JobVersionRoutes
 from foliot.api.routes.jobs import JobRoutes
 from foliot.api.routes.lab import LabRoutes
@@ -148,6 +149,7 @@ def build_app(
         RecurringRoutes(store=store, changes=changes, body_max_bytes=body_max_bytes).router,
         JobVersionRoutes(store=store, restoring=restoring, body_max_bytes=body_max_bytes).router,
         TickRoutes(store=store, known_tasks=known_tasks, body_max_bytes=body_max_bytes).router,
+        job_charts_router(store=store),
         jobs.router,
         # Before the routes of one workflow, so that /v1/workflows/grid is not taken for a workflow named grid.
         WorkflowGraphRoutes(store=store).router,

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import msgspec
 
+from foliot.model.catchup import Note
 from foliot.model.job import DueJob
 from foliot.model.priority import aging_microseconds
-from foliot.model.schedule import Note
 from foliot.store import queries
 from foliot.store.arrays import array_text
 from foliot.store.jobs import decode_days, decode_schedule
@@ -25,7 +25,7 @@ BUFFER_MAX = 1000
 """The most runs of one job that the overlap policy `buffer_all` keeps waiting."""
 AHEAD_SECONDS = 3.0
 """A node that freezes while it fires ahead of time keeps the jobs locked for no longer than this."""
-DAYS_SCAN_MAX = 20_000
+SCAN_MAX = 20_000
 NOTHING_KNOWN: Mapping[UUID, tuple[int, int]] = MappingProxyType({})
 
 
@@ -79,6 +79,27 @@ class Tick:
     decided_at: datetime
     """When the run was created or the tick was noted. Long after `tick_at` if no scheduler node was running, or if the
     tick was backfilled."""
+
+
+class TickCell(msgspec.Struct, frozen=True):
+    """Ticks of one outcome that are next to each other, or a row that sums up ticks."""
+
+    first: datetime
+    last: datetime
+    until_at: datetime | None
+    """If set, the ticks from `first` to this one were noted together."""
+    outcome: str
+    count: int
+    run_id: UUID | None
+    """The latest run."""
+    blocked_by: UUID | None
+
+
+class TickDuration(msgspec.Struct, frozen=True):
+    run_id: UUID
+    tick_at: datetime
+    state: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +212,49 @@ class Ticks:
     async def count_days(self, job_id: UUID, since: datetime, zone: str) -> tuple[list[DayOutcome], datetime | None]:
         """How often each outcome came on each day, and from when on if there are more ticks than are counted."""
         rows = await self._database.fetch(
-            self._queries["count_days"], job_id=job_id, since=since, zone=zone, scan=DAYS_SCAN_MAX
+            self._queries["count_days"], job_id=job_id, since=since, zone=zone, scan=SCAN_MAX
         )
         return [DayOutcome(row[0], row[1], row[2]) for row in rows], rows[0][3] if rows else None
 
-    async def list_ticks(self, job_id: UUID, limit: int) -> list[Tick]:
+    async def list_ticks(
+        self,
+        job_id: UUID,
+        limit: int,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        after: tuple[datetime, UUID] | None = None,
+    ) -> list[Tick]:
+        """The latest first; after a tick and its run if given."""
+        rows = await self._database.fetch(
+            self._queries["list_ticks"],
+            job_id=job_id,
+            since=since,
+            until=until,
+            after_at=after and after[0],
+            after_id=after and after[1],
+            limit=limit,
+        )
+        return [Tick(*row) for row in rows]
+
+    async def ticks_by_cell(
+        self, job_id: UUID, since: datetime, until: datetime, cell_seconds: float
+    ) -> tuple[list[TickCell], datetime | None]:
+        """The cells of a time, the oldest first, and from when on if there are more ticks than are read."""
+        rows = await self._database.fetch(
+            self._queries["ticks_by_cell"],
+            job_id=job_id,
+            since=since,
+            until=until,
+            cell_seconds=cell_seconds,
+            scan=SCAN_MAX,
+        )
+        return [TickCell(*row[:7]) for row in rows], rows[0][7] if rows else None
+
+    async def list_durations(self, job_id: UUID, limit: int) -> list[TickDuration]:
         return [
-            Tick(*row) for row in await self._database.fetch(self._queries["list_ticks"], job_id=job_id, limit=limit)
+            TickDuration(*row)
+            for row in await self._database.fetch(self._queries["list_durations"], job_id=job_id, limit=limit)
         ]
 
 

@@ -85,6 +85,8 @@ PERMISSIONS: dict[tuple[str, str], Permission] = {
     ("GET", "/v1/jobs/{reference}/ticks"): VIEW,
     ("GET", "/v1/jobs/{reference}/next"): VIEW,
     ("GET", "/v1/jobs/{reference}/ticks/days"): VIEW,
+    ("GET", "/v1/jobs/{reference}/ticks/strip"): VIEW,
+    ("GET", "/v1/jobs/{reference}/durations"): VIEW,
     ("POST", "/v1/jobs/pause"): OPERATE,
     ("POST", "/v1/jobs/resume"): OPERATE,
     ("POST", "/v1/jobs/trigger"): OPERATE,

@@ -17,15 +17,16 @@ from foliot.api.openapi.schemas import BackfillRequest
 from foliot.api.requests.bodies import decoded
 from foliot.api.requests.body_limits import read
 from foliot.api.requests.pages import at_most, page_size
+from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of
 from foliot.api.security.audit_log import NoteWithin
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import Invalid
 from foliot.events import RunsSubmitted
 from foliot.model.ids import new_id, tick_run_id
-from foliot.model.job import dst_flag
 from foliot.model.namespace import bare
 from foliot.model.roles import Permission
-from foliot.model.simulation import DayCount, odd_nights, year_of_days
+from foliot.model.simulation import DayCount, PreviewTick, odd_nights, preview_tick, year_of_days
+from foliot.model.simulation import next_ticks as simulated_ticks
 from foliot.model.states import RunState
 from foliot.store.lookup import get_job, unknown_job
 from foliot.store.postgres import Transaction
@@ -37,6 +38,7 @@ from foliot.triggers.base import fire_times, to_datetime, to_instant
 from foliot.triggers.zones import zone_named
 
 NEXT_MAX = 1000
+NO_RUN = UUID(int=0)
 HALF_A_YEAR = timedelta(days=182)
 backfill_decoder = msgspec.json.Decoder(BackfillRequest)
 BACKFILLS = {"dry run": {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "dry_run": True}}
@@ -50,6 +52,8 @@ class Triggered(msgspec.Struct, frozen=True):
 
 class TickList(msgspec.Struct, frozen=True):
     items: list[Tick]
+    next: str | None
+    """Pass it as `after` to get the next page."""
 
 
 class TickDay(msgspec.Struct, frozen=True):
@@ -72,13 +76,8 @@ class TickDays(msgspec.Struct, frozen=True):
     """The days ahead on which clocks change."""
 
 
-class NextTick(msgspec.Struct, frozen=True):
-    at: datetime
-    dst: str | None
-
-
 class NextTicks(msgspec.Struct, frozen=True):
-    items: list[NextTick]
+    items: list[PreviewTick]
     timezone: str
 
 
@@ -158,12 +157,20 @@ class TickRoutes:
         return _answer(Backfilled(sorted(made), len(ticks) - len(made), is_dry_run=False))
 
     @requires(Permission.VIEW)
-    async def list_ticks(self, reference: str, namespace: Within, limit: int = 50) -> Response:
-        """Lists the past ticks with their outcomes, latest first."""
+    async def list_ticks(
+        self, reference: str, namespace: Within, since: str = "", until: str = "", after: str = "", limit: int = 50
+    ) -> Response:
+        """Lists the past ticks with their outcomes, latest first; within a time if given."""
+        job, now = await get_job(self._store, namespace, reference), await self._jobs.database_now()
         ticks = await self._store.ticks.list_ticks(
-            (await get_job(self._store, namespace, reference)).id, page_size(limit)
+            job.id,
+            page_size(limit),
+            since=instant_of(since, "since", now=now),
+            until=instant_of(until, "until", now=now),
+            after=cursor_of(after) if after else None,
         )
-        return _answer(TickList(ticks))
+        last = ticks[-1] if len(ticks) == limit else None
+        return _answer(TickList(ticks, None if last is None else cursor_text(last.tick_at, last.run_id or NO_RUN)))
 
     @requires(Permission.VIEW)
     async def list_tick_days(self, reference: str, namespace: Within) -> Response:
@@ -190,13 +197,21 @@ class TickRoutes:
         )
 
     @requires(Permission.VIEW)
-    async def next_ticks(self, reference: str, namespace: Within, count: int = 10) -> Response:
-        """Lists the next ticks in the job's time zone. `dst` marks a tick that a clock change affects."""
+    async def next_ticks(self, reference: str, namespace: Within, count: int = 10, excluded: bool = False) -> Response:
+        """Lists the next ticks in the job's time zone, with the time at which each fires after its jitter.
+
+        `dst` marks a tick that a clock change affects, and `mark` one that the calendar moved. With `excluded`, the
+        ticks that the calendar excludes are between them.
+        """
         job = await get_job(self._store, namespace, reference)
-        zone, now = zone_named(job.schedule.timezone), to_instant(await self._jobs.database_now())
+        now = to_instant(await self._jobs.database_now())
         count = at_most(count, NEXT_MAX, "count")
-        ticks = fire_times(job.timetable.fires, now, count if job.runs_left is None else min(count, job.runs_left))
-        items = [NextTick(to_datetime(tick).astimezone(zone), dst_flag(job, tick)) for tick in ticks]
+        count = count if job.runs_left is None else min(count, job.runs_left)
+        if excluded:
+            items = await asyncio.to_thread(simulated_ticks, job, now, count)
+        else:
+            timetable = job.timetable
+            items = [preview_tick(job, timetable, tick) for tick in fire_times(timetable.fires, now, count)]
         return _answer(NextTicks(items, job.schedule.timezone))
 
 

@@ -38,11 +38,8 @@ with clock as (
     join unnest(:shards::bigint[], :epochs::bigint[]) as e (id, epoch) on s.id = e.id and s.epoch = e.epoch, clock
     where s.owner_id = :scheduler_id::uuid and s.expires_at > clock.at
 ), decided as materialized (
-    select g.*, open.blocking_id, case
-            when g.tick_at is null then null
-            when open.blocking_id is null or g.overlap = 'terminate_other' then 'ready'
-            when g.overlap = 'cancel_other' or (g.overlap = 'buffer_one' and open.held = 0) then 'held'
-            when g.overlap = 'buffer_all' and open.held < :buffer_max::bigint then 'held'
+    select g.*, open.blocking_id, case when g.tick_at is not null then
+            foliot.overlap_verdict(g.overlap, open.blocking_id is not null, open.held, :buffer_max::bigint)
         end as verdict
     from (
         select job_id, version, shard, overlap, to_timestamp(expected) as expected_at, to_timestamp(next) as next_at,
@@ -137,8 +134,8 @@ select array(select id from moved), (select count(*) from fired), array(select i
 -- Keeps the transaction that fires ahead of a time open until then.
 select pg_sleep(greatest(0, extract(epoch from to_timestamp(:fire::bigint) - clock_timestamp())))
 
--- name: list_ticks(job_id, limit)
--- The latest ticks and their outcomes.
+-- name: list_ticks(job_id, since, until, after_at, after_id, limit)
+-- Ticks and their outcomes, the latest first. A tick that was noted and run later has two rows.
 select tick_at, until_at, outcome, run_id, blocked_by, decided_at from (
     select tick_at, null::timestamptz as until_at, state as outcome, id as run_id, null::uuid as blocked_by,
         created_at as decided_at
@@ -148,7 +145,48 @@ select tick_at, until_at, outcome, run_id, blocked_by, decided_at from (
     union all
     select tick_at, until_at, reason, null, blocked_by, noted_at from foliot.ticks where job_id = :job_id::uuid
 ) as t
-order by tick_at desc limit :limit::bigint
+where tick_at >= coalesce(:since::timestamptz, '-infinity') and tick_at < coalesce(:until::timestamptz, 'infinity')
+    and tick_at <= coalesce(:after_at::timestamptz, 'infinity')
+    and (:after_at::timestamptz is null or (tick_at, coalesce(run_id, '00000000-0000-0000-0000-000000000000'))
+        < (:after_at::timestamptz, :after_id::uuid))
+order by tick_at desc, coalesce(run_id, '00000000-0000-0000-0000-000000000000') desc limit :limit::bigint
+
+-- name: ticks_by_cell(job_id, since, until, cell_seconds, scan)
+-- The latest ticks of a time, at most :scan of them, in cells of equal length: how often each outcome came, and the
+-- latest run and blocker. Rows that sum up ticks have cells of their own, with the end of the last one. The one before
+-- :since may reach into the time. `cut_at` is the oldest tick that was read, if there are more.
+with inside as materialized (
+    select tick_at, until_at, outcome, run_id, blocked_by from (
+        select tick_at, null::timestamptz as until_at, state as outcome, id as run_id, null::uuid as blocked_by
+        from foliot.runs where job_id = :job_id::uuid
+        union all
+        select tick_at, null, state, id, null from foliot.history where job_id = :job_id::uuid
+        union all
+        select tick_at, until_at, reason, null, blocked_by from foliot.ticks where job_id = :job_id::uuid
+    ) as t
+    where tick_at >= :since::timestamptz and tick_at < :until::timestamptz
+    order by tick_at desc limit :scan::bigint
+), reaching as (
+    select * from (
+        select tick_at, until_at, reason as outcome, null::uuid as run_id, blocked_by from foliot.ticks
+        where job_id = :job_id::uuid and tick_at < :since::timestamptz order by tick_at desc limit 1
+    ) as before
+    where until_at >= :since::timestamptz
+), placed as (
+    select t.*, floor(extract(epoch from greatest(tick_at, :since::timestamptz) - :since::timestamptz)
+        / :cell_seconds::float8) as cell
+    from (select * from inside union all select * from reaching) as t
+)
+select min(tick_at) as first, max(tick_at) as last, max(until_at) as until_at, outcome, count(*) as count,
+    (array_agg(run_id order by tick_at desc))[1] as run_id,
+    (array_agg(blocked_by order by tick_at desc) filter (where blocked_by is not null))[1] as blocked_by,
+    (select case when count(*) >= :scan::bigint then min(tick_at) end from inside) as cut_at
+from placed group by cell, until_at is null, outcome order by cell, first, outcome
+
+-- name: list_durations(job_id, limit)
+-- How long the latest runs of a job took, the latest first.
+select id, tick_at, state, extract(epoch from finished_at - started_at)::float8 as seconds from foliot.history
+where job_id = :job_id::uuid and started_at is not null order by tick_at desc limit :limit::bigint
 
 -- name: count_days(job_id, since, zone, scan)
 -- The latest ticks by day and outcome, at most :scan of them, and the oldest of these if there are more. A row that
