@@ -10,7 +10,7 @@ import click
 import pytest
 
 from foliot.cli.commands.ticks import strip, tick_table
-from foliot.model.schedule import Reason
+from foliot.model.catchup import Reason
 from foliot.model.states import RunState
 from tests.support.cluster import Cluster
 from tests.support.terminal import Shell, on_a_terminal

@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from foliot.cli.main import cli
+from foliot.model.catchup import Catchup, Reason
+from foliot.model.overlap import Overlap
 from foliot.model.roles import Role
-from foliot.model.schedule import Catchup, Overlap, Reason
 from foliot.model.states import RunState
 from tests.docs.test_readme import BLOCK, Reader
 from tests.support.processes import ROOT

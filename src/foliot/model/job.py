@@ -13,8 +13,8 @@ import msgspec
 from foliot.errors import Invalid
 from foliot.model.calendar import CalendarDays, calendar_of
 from foliot.model.jitter import tick_jitter
-from foliot.model.schedule import Schedule, Timetable, last_ticks, timetable_of
-from foliot.triggers.base import to_datetime, to_instant
+from foliot.model.schedule import Schedule, Timetable, timetable_of
+from foliot.triggers.base import last_ticks, to_datetime, to_instant
 from foliot.triggers.dst import fold_of
 
 DstFlag = Literal["after_gap", "first_of_two", "second_of_two"]

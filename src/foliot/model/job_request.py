@@ -14,26 +14,19 @@ from msgspec import UNSET, Meta, UnsetType
 
 from foliot.errors import Invalid
 from foliot.model.calendar import NamedCalendar
+from foliot.model.catchup import Catchup
 from foliot.model.field_rules import Rule, all_of, any_of, field_is, given, not_given
 from foliot.model.idempotency import IdempotencyKey
 from foliot.model.ids import shard_of
 from foliot.model.job import RecurringJob, check_name, scheduled_from
 from foliot.model.map import MAP_TASK
 from foliot.model.namespace import Namespace
+from foliot.model.overlap import Overlap
 from foliot.model.payloads import LEAVES, WORKFLOW_TASK, pointing
 from foliot.model.rendering import check_templates
 from foliot.model.run import NewRun
 from foliot.model.run_request import SAYS_TASK, Name, RunRequest
-from foliot.model.schedule import (
-    MAX_CATCHUP_WINDOW_SECONDS,
-    Catchup,
-    Expressions,
-    Overlap,
-    Schedule,
-    Times,
-    from_cron,
-    timetable_of,
-)
+from foliot.model.schedule import MAX_CATCHUP_WINDOW_SECONDS, Expressions, Schedule, Times, from_cron, timetable_of
 from foliot.model.templates import Names
 from foliot.model.text_patterns import CRON, DURATION, RECURRING_NAME, TIME, ZONE
 from foliot.model.tracing import Traceparent, with_traceparent

@@ -1,18 +1,19 @@
-"""The schedule of a recurring job: when its ticks are due, and what to do about those that can't be kept."""
+"""The schedule of a recurring job: when its ticks are due. `catchup.py` and `overlap.py` tell which become runs."""
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec import Meta
 
 from foliot.errors import Invalid
+from foliot.model.catchup import Catchup
+from foliot.model.overlap import Overlap
 from foliot.triggers.base import Trigger, last_before, to_instant
 from foliot.triggers.calendar import Calendar, CalendarTrigger, OnExcluded
 from foliot.triggers.composite import BoundedTrigger, OnceTrigger, UnionTrigger
@@ -24,9 +25,6 @@ from foliot.triggers.interval import IntervalTrigger
 from foliot.triggers.notation import read_notation
 from foliot.triggers.zones import offset_at, same_wall, zone_named
 
-Overlap = Literal["skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all"]
-Catchup = Literal["none", "latest", "all"]
-Reason = Literal["overlap", "missed", "superseded", "paused", "excluded"]
 Neighbours = tuple[int | None, int | None]
 MAX_CATCHUP_WINDOW_SECONDS = 31_536_000
 MAX_EXPRESSIONS = 20
@@ -138,26 +136,6 @@ class Moved:
     end: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A tick, or with `until` all ticks from one to another, that will not become a run."""
-
-    reason: Reason
-    tick: int
-    until: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The plan for the due ticks of a job."""
-
-    fire: int | None
-    """The tick that becomes a run. One at a time, so that each sees whether the previous run is live."""
-    notes: tuple[Note, ...]
-    next_tick: int | None
-    """Where the cursor goes."""
-
-
 def from_cron(cron: str | tuple[str, ...], timezone: str | None, *, field: str = "cron") -> dict[str, Any]:
     """The fields of a schedule that a newly written `cron` stands for, with `timezone` where that is given or the text
     names one.
@@ -249,56 +227,3 @@ def _ticks_of(schedule: Schedule, zone: ZoneInfo, seed: str, anchor: int) -> Tri
     if not found and not schedule.after:
         raise Invalid("cron: give cron, every or times", field="cron")
     return found[0] if len(found) == 1 else UnionTrigger(tuple(found))
-
-
-def plan(schedule: Schedule, timetable: Timetable, first: int, now: int) -> Plan:
-    """Deals with the ticks from `first`, which is due, up to now.
-
-    A tick within its grace fires. Older ones are caught up as the schedule says, never one by one without bound: years
-    of missed ticks become a few notes and one sum. So do the ticks of an excluded day.
-    """
-    ticks, excluded = timetable.ticks, timetable.excluded
-    late_until = now - schedule.grace_seconds - schedule.jitter_seconds
-    # A window shorter than the grace takes nothing away from the grace.
-    window_start = min(max(first, now - schedule.catchup_window_seconds), late_until)
-    if excluded is not None and first >= window_start and excluded.excludes_instant(first):
-        next_day = excluded.start_of(excluded.day_of(first) + 1)
-        return Plan(None, tuple(_note(ticks, "excluded", first, next_day)), ticks.next_after(next_day - 1))
-    if first >= late_until:
-        return Plan(first, (), ticks.next_after(first))
-    keep = {"none": 0, "latest": 1, "all": schedule.catchup_max}[schedule.catchup]
-    kept = last_ticks(timetable.fires, window_start - 1, late_until - 1, keep)
-    if kept and kept[0] == first:
-        return Plan(first, (), ticks.next_after(first))
-    # The kept ticks are planned one by one from here on. Earlier ones are noted at once.
-    until = kept[0] if kept else late_until
-    inside: Reason = "superseded" if schedule.catchup == "latest" else "missed"
-    outside = _note(ticks, "missed", first, window_start)
-    notes = [*outside, *_note(ticks, inside, window_start if outside else first, until)]
-    return Plan(None, tuple(notes), kept[0] if kept else ticks.next_after(until - 1))
-
-
-def _note(trigger: Trigger, reason: Reason, start: int, end: int) -> list[Note]:
-    """One note for all the ticks in [start, end), or none where there are none."""
-    first = trigger.next_after(start - 1)
-    if first is None or first >= end:
-        return []
-    last = last_ticks(trigger, first - 1, end - 1, 1)[0]
-    return [Note(reason, first, None if first == last else last)]
-
-
-def last_ticks(trigger: Trigger, after: int, until: int, count: int) -> list[int]:
-    """The last `count` ticks in (after, until]. Looks back in growing steps, so its cost does not depend on how long
-    ago `after` was."""
-    span = 1
-    while count and after < until:
-        start = max(after, until - span)
-        found: deque[int] = deque(maxlen=count)
-        tick = trigger.next_after(start)
-        while tick is not None and tick <= until:
-            found.append(tick)
-            tick = trigger.next_after(tick)
-        if len(found) == count or start == after:
-            return list(found)
-        span *= 2
-    return []

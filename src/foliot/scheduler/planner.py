@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foliot.model.catchup import Plan, plan
 from foliot.model.ids import tick_run_id
 from foliot.model.job import DueJob, fire_of
-from foliot.model.schedule import Plan, Timetable, plan
+from foliot.model.schedule import Timetable
 from foliot.store.ticks import Firing
 
 

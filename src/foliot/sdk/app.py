@@ -28,10 +28,12 @@ import msgspec
 from foliot.config import BUILT_IN_TASKS, did_you_mean
 from foliot.errors import Invalid
 from foliot.model.backoff import Backoff
+from foliot.model.catchup import Catchup
 from foliot.model.circuit_breaker import Circuit
 from foliot.model.guarantee import Guarantee
+from foliot.model.overlap import Overlap
 from foliot.model.run import RunOptions
-from foliot.model.schedule import Catchup, Overlap, Schedule, from_cron, timetable_of
+from foliot.model.schedule import Schedule, from_cron, timetable_of
 from foliot.sdk.context import Context
 from foliot.sdk.default_connection import Server
 from foliot.sdk.signature import Signature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
@@ -71,3 +72,20 @@ def to_datetime(instant: float) -> datetime:
 def to_instant(moment: datetime) -> int:
     """Fractions of a second are cut towards the past."""
     return int(moment.timestamp() // 1)
+
+
+def last_ticks(trigger: Trigger, after: int, until: int, count: int) -> list[int]:
+    """The last `count` ticks in (after, until]. Looks back in growing steps, so its cost does not depend on how long
+    ago `after` was."""
+    span = 1
+    while count and after < until:
+        start = max(after, until - span)
+        found: deque[int] = deque(maxlen=count)
+        tick = trigger.next_after(start)
+        while tick is not None and tick <= until:
+            found.append(tick)
+            tick = trigger.next_after(tick)
+        if len(found) == count or start == after:
+            return list(found)
+        span *= 2
+    return []

@@ -26,8 +26,9 @@ from foliot.cli.options import (
 from foliot.cli.tables import at, clean
 from foliot.cli.waiting import situation, wait_for_job
 from foliot.clock import SystemClock
+from foliot.model.catchup import Catchup
 from foliot.model.guarantee import Guarantee
-from foliot.model.schedule import Catchup, Overlap
+from foliot.model.overlap import Overlap
 from foliot.model.unique import OnConflict
 from foliot.sdk.client import Client
 from foliot.sdk.http_protocol import Answer
