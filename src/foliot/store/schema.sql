@@ -230,66 +230,6 @@ begin
 end
 $$;
 
-CREATE TABLE foliot.history (
-    id uuid NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    due_at timestamp with time zone NOT NULL,
-    started_at timestamp with time zone,
-    finished_at timestamp with time zone NOT NULL,
-    token bigint NOT NULL,
-    attempt bigint NOT NULL,
-    lost bigint NOT NULL,
-    priority bigint NOT NULL,
-    worker_id uuid,
-    state text NOT NULL,
-    queue text NOT NULL,
-    task text NOT NULL,
-    name text,
-    reason text,
-    payload jsonb,
-    options jsonb,
-    result json,
-    error jsonb,
-    output bytea,
-    job_id uuid,
-    tick_at timestamp with time zone,
-    rerun_of uuid,
-    rerun_as uuid,
-    fingerprint text,
-    parent_id uuid,
-    step text,
-    upstream uuid[],
-    has_dependents boolean,
-    CONSTRAINT history_state_is_terminal CHECK ((state = ANY (ARRAY['succeeded'::text, 'failed'::text, 'cancelled'::text, 'skipped'::text])))
-)
-PARTITION BY RANGE (finished_at);
-
-CREATE TABLE foliot.parents (
-    id uuid NOT NULL,
-    root_id uuid NOT NULL,
-    run_id uuid NOT NULL,
-    kind text NOT NULL,
-    created_at timestamp with time zone NOT NULL,
-    finished_at timestamp with time zone,
-    on_failure text NOT NULL,
-    stop jsonb,
-    blame text,
-    total bigint NOT NULL,
-    next_index bigint NOT NULL,
-    capacity bigint NOT NULL,
-    unfinished bigint DEFAULT 0 NOT NULL,
-    succeeded bigint DEFAULT 0 NOT NULL,
-    failed bigint DEFAULT 0 NOT NULL,
-    cancelled bigint DEFAULT 0 NOT NULL,
-    skipped bigint DEFAULT 0 NOT NULL,
-    template jsonb,
-    items jsonb,
-    CONSTRAINT parents_count_right CHECK (((unfinished >= 0) AND (next_index <= total))),
-    CONSTRAINT parents_kind_is_known CHECK ((kind = ANY (ARRAY['workflow'::text, 'map'::text]))),
-    CONSTRAINT parents_on_failure_is_known CHECK ((on_failure = ANY (ARRAY['fail_fast'::text, 'continue'::text])))
-)
-WITH (fillfactor='50');
-
 CREATE FUNCTION foliot.overlap_verdict(policy text, is_blocked boolean, waiting bigint, buffer_max bigint) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN ((NOT is_blocked) OR (policy = ANY (ARRAY['allow_all'::text, 'terminate_other'::text]))) THEN 'ready'::text WHEN ((policy = 'cancel_other'::text) OR ((policy = 'buffer_one'::text) AND (waiting = 0))) THEN 'held'::text WHEN ((policy = 'buffer_all'::text) AND (waiting < buffer_max)) THEN 'held'::text ELSE NULL::text END;
