@@ -123,3 +123,11 @@ async def test_the_statements_use_their_indexes(store: Store, sql: Any) -> None:
     listing = await sql.prepare(query_named("list_startable").sql)
     assert "runs_ready" in (plan := str(await listing.explain(["q1"], 100, None)))
     assert "Sort" not in plan
+
+
+async def test_a_worker_gets_no_run_that_it_declined(store: Store, worker_id: UUID) -> None:
+    declined, other = await insert(store), await insert(store)
+    claims = await store.claims.claim_runs_by_id(worker_id, [declined, other], SLOTS, TASKS, [declined])
+    assert [claim.run_id for claim in claims] == [other]
+    assert await store.claims.claim_runs(worker_id, SLOTS, TASKS, [declined]) == []
+    assert [claim.run_id for claim in await store.claims.claim_runs(worker_id, SLOTS, TASKS)] == [declined]

@@ -20,6 +20,7 @@ from foliot.store.store import Store
 from foliot.worker.attempts import Attempts
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.declined_runs import DeclinedRuns
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.known_tasks import KnownTask
@@ -50,6 +51,7 @@ class Bench:
             identity=self.identity,
             attempts=self.attempts,
             holdings=self.holdings,
+            declined=DeclinedRuns(clock),
             completer=self.completer,
             tasks=["task"],
             config=Config(),

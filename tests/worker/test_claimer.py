@@ -20,6 +20,7 @@ from foliot.worker.attempts import Attempts
 from foliot.worker.claimer import FIRST_HINT_DELAY_SECONDS, LAST_HINT_DELAY_SECONDS, Claimer
 from foliot.worker.completer import Completer
 from foliot.worker.direct import HEARING_POLLS
+from foliot.worker.declined_runs import DeclinedRuns
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.known_tasks import KnownTask
@@ -53,6 +54,7 @@ async def claimer(store: Store, clock: Clock, events: EventBus) -> AsyncIterator
         identity=identity,
         attempts=attempts,
         holdings=holdings,
+        declined=DeclinedRuns(clock),
         completer=completer,
         tasks=["endless"],
         config=config,

@@ -88,6 +88,8 @@ async def test_each_run_reaches_a_version_that_accepts_it(store: Store, sql: Any
             runs = [run] + [await submit(store, task, payload=one) for one in (newer, older) * 3]
             results = [(await ended(store, one)).result for one in runs]
     assert results == ["new 2026"] + ["new 2026", "old"] * 3
+    # Each run came to the old worker once at most, although that worker is the quicker one.
+    assert await sql.fetchval("select max(count) from (select count(*) from foliot.attempts group by run_id) n") == 1
 
 
 async def test_a_payload_that_no_version_accepts_fails_on_any_of_them(store: Store) -> None:

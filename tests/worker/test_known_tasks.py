@@ -11,9 +11,9 @@ from foliot.config import BUILT_IN_TASKS, Config
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.store.store import Store
+from foliot.worker.checkpoints import CheckpointWriter
 from foliot.worker.direct import DirectBackend
 from foliot.worker.identity import WorkerIdentity
-from foliot.worker.checkpoints import CheckpointWriter
 from foliot.worker.known_tasks import (
     CANCEL_SECONDS,
     CLEANUP_SECONDS,

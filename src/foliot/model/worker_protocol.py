@@ -23,6 +23,7 @@ from foliot.model.states import RunState
 from foliot.model.tick import StoredTick
 
 QUEUES_MAX, TASKS_MAX, HELD_MAX, LABELS_MAX = 1_000, 10_000, 100_000, 50
+DECLINED_MAX = 1_000
 CLAIMED_MAX, OUTCOMES_MAX, PARTS_MAX, RECORDS_MAX, UPSTREAM_MAX = 500, 1_000, 10_000, 1_000, 100
 WAIT_MAX_SECONDS = 30.0
 
@@ -117,6 +118,8 @@ class ClaimRuns(FromWorker, frozen=True, kw_only=True, gc=False):
     held: Held | None = None
     """After a claim without an answer: the attempts that the worker knows of. The answer has those that it owns and
     does not know of, and claims nothing."""
+    declined: Annotated[list[UUID], Meta(max_length=DECLINED_MAX)] = []
+    """Runs that the worker left to workers with another version of their task. It gets none of them."""
     is_idle: bool = False
     """The worker holds nothing. The claim then begins a lease."""
 

@@ -18,20 +18,29 @@ class Claims:
         self._database = database
         self._queries = queries.load("claims")
 
-    async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
-        """Claims up to the given number of runs of each queue without a limit. If the answer gets lost, use
-        `recover_claims`."""
-        arguments = (list(slots), list(slots.values()), tasks, worker_id, self._database.clock.sql_now(), False)
+    async def claim_runs(
+        self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str], declined: Sequence[UUID] = ()
+    ) -> list[Claim]:
+        """Claims up to the given number of runs of each queue without a limit, and none of `declined`. If the answer
+        gets lost, use `recover_claims`."""
+        now = self._database.clock.sql_now()
+        arguments = (list(slots), list(slots.values()), tasks, worker_id, now, False, declined)
         return [
             Claim(*row)
             for row in await self._database.fetch(self._queries["claim_runs"], *arguments, is_repeatable=False)
         ]
 
     async def claim_runs_by_id(
-        self, worker_id: UUID, run_ids: Sequence[UUID], slots: Mapping[str, int], tasks: Sequence[str]
+        self,
+        worker_id: UUID,
+        run_ids: Sequence[UUID],
+        slots: Mapping[str, int],
+        tasks: Sequence[str],
+        declined: Sequence[UUID] = (),
     ) -> list[Claim]:
         """Claims those of these runs that `claim_runs` could claim. If the answer gets lost, use `recover_claims`."""
         now = self._database.clock.sql_now()
+        run_ids = [run_id for run_id in run_ids if run_id not in declined] if declined else run_ids
         arguments = (run_ids, list(slots), list(slots.values()), tasks, worker_id, now, False)
         return [
             Claim(*row)
@@ -46,9 +55,11 @@ class Claims:
             found[queue].append(StartableRun(*row))
         return found
 
-    async def claim_limited_runs(self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str]) -> list[Claim]:
+    async def claim_limited_runs(
+        self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str], declined: Sequence[UUID] = ()
+    ) -> list[Claim]:
         """Claims from a queue with a limit: one worker at a time."""
-        arguments = ([queue], [slots], tasks, worker_id, self._database.clock.sql_now(), True)
+        arguments = ([queue], [slots], tasks, worker_id, self._database.clock.sql_now(), True, declined)
         async with self._database.transaction(statement_seconds=LIMITED_SECONDS) as session:
             await session.fetchval(self._queries["take_queue"].sql, queue)
             return [Claim(*row) for row in await session.fetch(self._queries["claim_runs"].sql, *arguments)]

@@ -61,13 +61,15 @@ class Attempts:
         holdings: Holdings,
         on_outcome: Callable[[Outcome, Claim], None],
         on_committed: Callable[[Claim, Ending], None] = lambda _claim, _ending: None,
+        on_declined: Callable[[UUID], None] = lambda _: None,
         on_duration: Callable[[float], None] = lambda _: None,
         on_busy: Callable[[], None] = lambda: None,
         provide: Callable[[Context, RunOptions, dict[str, Any]], Awaitable[dict[str, Any]]] | None = None,
         traces: AttemptTraces | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`on_busy` is called when the first attempt of an idle worker has to wait."""
+        """`on_declined` is called with a run that is left to workers with another version of its task. `on_busy` is
+        called when the first attempt of an idle worker has to wait."""
         self._clock = clock or SystemClock()
         self._inline_calls = InlineCalls(
             clock=self._clock,
@@ -82,6 +84,7 @@ class Attempts:
         self._holdings = holdings
         self._on_outcome = on_outcome
         self._on_committed = on_committed
+        self._on_declined = on_declined
         self._provide = provide
         self._traces = traces
         self.left_running = 0
@@ -318,6 +321,8 @@ class Attempts:
             self._holdings.settle([(claim.run_id, claim.token)])
             self._on_committed(claim, attempted.ending)
         else:
+            if attempted.is_misfit and attempted.ending is Ending.SNOOZED:
+                self._on_declined(claim.run_id)
             self._on_outcome(decided(claim, options, attempted), claim)
 
 

@@ -34,14 +34,21 @@ Key = tuple[UUID, int]
 
 
 class Claims(Protocol):
-    async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]: ...
+    async def claim_runs(
+        self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str], declined: Sequence[UUID] = ()
+    ) -> list[Claim]: ...
 
     async def claim_limited_runs(
-        self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str]
+        self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str], declined: Sequence[UUID] = ()
     ) -> list[Claim]: ...
 
     async def claim_runs_by_id(
-        self, worker_id: UUID, run_ids: Sequence[UUID], slots: Mapping[str, int], tasks: Sequence[str]
+        self,
+        worker_id: UUID,
+        run_ids: Sequence[UUID],
+        slots: Mapping[str, int],
+        tasks: Sequence[str],
+        declined: Sequence[UUID] = (),
     ) -> list[Claim]: ...
 
     async def recover_claims(self, worker_id: UUID, held: Sequence[Key]) -> list[Claim]: ...

@@ -36,6 +36,7 @@ from foliot.service import Service
 from foliot.worker.attempts import Attempts
 from foliot.worker.backend import WorkerStore
 from foliot.worker.completer import Completer
+from foliot.worker.declined_runs import DeclinedRuns
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.inbox import Inbox
@@ -55,6 +56,7 @@ class Claimer(Service):
         identity: WorkerIdentity,
         attempts: Attempts,
         holdings: Holdings,
+        declined: DeclinedRuns,
         completer: Completer,
         tasks: Sequence[str],
         is_listening: Callable[[], bool] = lambda: False,
@@ -70,6 +72,7 @@ class Claimer(Service):
         self._identity = identity
         self._attempts = attempts
         self._holdings = holdings
+        self._declined = declined
         self._completer = completer
         self._tasks = list(tasks)
         self._is_listening = is_listening
@@ -167,15 +170,15 @@ class Claimer(Service):
 
     async def _claim(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:
         store = self._store.claims
-        claims = self._start(worker_id, await self._answer(store.claim_runs(worker_id, slots, self._tasks)))
+        claiming = store.claim_runs(worker_id, slots, self._tasks, self._declined.ids())
+        claims = self._start(worker_id, await self._answer(claiming))
         return claims + await self._claim_limited(worker_id, slots, self.limited_queues & slots.keys())
 
     async def _claim_limited(self, worker_id: UUID, slots: dict[str, int], queues: Iterable[str]) -> list[Claim]:
         store, claims = self._store.claims, list[Claim]()
         for queue in queues:
-            claims += self._start(
-                worker_id, await self._answer(store.claim_limited_runs(worker_id, queue, slots[queue], self._tasks))
-            )
+            claiming = store.claim_limited_runs(worker_id, queue, slots[queue], self._tasks, self._declined.ids())
+            claims += self._start(worker_id, await self._answer(claiming))
         return claims
 
     async def _claim_announced(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:
@@ -201,9 +204,8 @@ class Claimer(Service):
         # Runs of a queue with a limit are claimed in its order, and counted.
         limited = self.limited_queues & announced.keys()
         if ids := [run_id for queue, found in announced.items() if queue not in limited for run_id in found]:
-            claims += self._start(
-                worker_id, await self._answer(store.claim_runs_by_id(worker_id, ids, slots, self._tasks))
-            )
+            claiming = store.claim_runs_by_id(worker_id, ids, slots, self._tasks, self._declined.ids())
+            claims += self._start(worker_id, await self._answer(claiming))
         return claims + await self._claim_limited(worker_id, slots, limited)
 
     async def _recover(self, worker_id: UUID, slots: dict[str, int]) -> list[Claim]:

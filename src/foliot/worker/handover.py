@@ -1,13 +1,15 @@
 """Decides about runs whose payload this worker's version of the task does not take.
 
 While code is being replaced, workers with different versions of a task run side by side, and any of them may claim a
-run. If another live version takes the payload, the run is put off for a moment, without using up an attempt, until a
-worker with that version claims it. Otherwise the run fails at once, because a retry would get the same payload.
+run. If another live version takes the payload, the run is put off for a moment, without using up an attempt, and this
+worker leaves it to the others for a while (`declined_runs.py`). Otherwise the run fails at once, because a retry would
+get the same payload.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from foliot.errors import StoreUnavailable
@@ -37,7 +39,8 @@ class Handover:
         except StoreUnavailable:
             return _put_off(attempted, "PostgreSQL does not answer, so it is unknown whether another version does")
         if is_taken:
-            return _put_off(attempted, "another version of the task does, and a worker with it runs")
+            put_off = _put_off(attempted, "another version of the task does, and a worker with it runs")
+            return replace(put_off, is_misfit=True)
         return attempted
 
 

@@ -38,13 +38,14 @@ from foliot.store.workers import Beat
 from foliot.worker.announcement import OwnAnnouncement
 from foliot.worker.attempts import Attempts
 from foliot.worker.backend import Backend
+from foliot.worker.checkpoints import CheckpointWriter
 from foliot.worker.claimer import Claimer
 from foliot.worker.completer import Completer
+from foliot.worker.declined_runs import DeclinedRuns
 from foliot.worker.heartbeater import HeartbeatThread
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.inbox import Inbox
-from foliot.worker.checkpoints import CheckpointWriter
 from foliot.worker.known_tasks import TaskSurroundings, known_tasks, queues_of_tasks
 from foliot.worker.log_writer import LogWriter
 from foliot.worker.loop_watchdog import LoopWatchdog
@@ -100,7 +101,10 @@ class WorkerNode:
         self._checkpoints = CheckpointWriter(
             backend=backend, config=config, namespace=namespace, identity=identity, clock=clock, events=events
         )
-        surroundings = TaskSurroundings(backend, config, clock, namespace, identity, self._runtime, self._checkpoints.open)
+        declined = DeclinedRuns(clock)
+        surroundings = TaskSurroundings(
+            backend, config, clock, namespace, identity, self._runtime, self._checkpoints.open
+        )
         tasks = known_tasks(app, surroundings)
         self._upstream_reader = UpstreamReader(store=store, clock=clock, events=events)
         self.completer = Completer(
@@ -119,6 +123,7 @@ class WorkerNode:
             holdings=holdings,
             on_outcome=self._on_outcome,
             on_committed=self._on_committed,
+            on_declined=declined.add,
             on_duration=self.completer.record_duration,
             on_busy=self._on_busy,
             provide=self._upstream_reader.provide,
@@ -130,6 +135,7 @@ class WorkerNode:
             identity=identity,
             attempts=self._attempts,
             holdings=holdings,
+            declined=declined,
             completer=self.completer,
             tasks=list(tasks),
             is_listening=backend.is_listening,
@@ -209,7 +215,13 @@ class WorkerNode:
         self._is_hurried.set()
 
     def _services(self) -> list[Service]:
-        found: list[Service] = [self.completer, self._log_writer, self._upstream_reader, self._checkpoints, self.claimer]
+        found: list[Service] = [
+            self.completer,
+            self._log_writer,
+            self._upstream_reader,
+            self._checkpoints,
+            self.claimer,
+        ]
         if self.claimer.inbox is not None:
             found += self.claimer.inbox.receivers.values()
         if self._tracing is not None:

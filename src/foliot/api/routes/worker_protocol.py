@@ -167,9 +167,11 @@ class WorkerProtocolRoutes:
         slots = {queue: free for queue, free in slots.items() if free}
         if not slots or not tasks:
             return []
-        claims = await self._store.claims.claim_runs(asked.worker_id, slots, tasks)
+        claims = await self._store.claims.claim_runs(asked.worker_id, slots, tasks, asked.declined)
         for queue in limited & slots.keys():
-            claims += await self._store.claims.claim_limited_runs(asked.worker_id, queue, slots[queue], tasks)
+            claims += await self._store.claims.claim_limited_runs(
+                asked.worker_id, queue, slots[queue], tasks, asked.declined
+            )
         return claims
 
     async def _limited_queues(self) -> frozenset[str]:

@@ -48,7 +48,7 @@ id, token, attempt, lost, queue, task, payload, options, date_part('epoch', star
         + 2 * (parent_id is not null or has_dependents is true)::int
         + 4 * (task = any (array(select task from disabled)))::int, 0)
 
--- name: claim_runs(queues, slots, tasks, worker_id, now, is_limited)
+-- name: claim_runs(queues, slots, tasks, worker_id, now, is_limited, declined)
 -- ready -> running, in order of rank, up to the free slots of each queue. By ctid, which saves another lookup of each
 -- run: the rows are locked, so none moves; a run that changed a moment ago is claimed next time.
 --
@@ -58,6 +58,8 @@ id, token, attempt, lost, queue, task, payload, options, date_part('epoch', star
 --
 -- Only one worker at a time claims from a queue with a limit (:is_limited), because the running runs are counted here,
 -- and the count can't see uncommitted claims.
+--
+-- A worker does not get the runs that it :declined, because its version of their task does not take their payload.
 --
 -- A run whose task is disabled in its namespace is claimed and marked. Its worker refuses it, so that it ends with a
 -- reason.
@@ -70,7 +72,7 @@ where ctid = any (array(
     from wanted
     cross join lateral (
         select ctid from foliot.runs
-        where queue = wanted.queue and task = any (:tasks::text[]) and {{may_start}}
+        where queue = wanted.queue and task = any (:tasks::text[]) and id <> all (:declined::uuid[]) and {{may_start}}
         order by rank
         limit greatest(0, wanted.slots)
         for update skip locked

@@ -97,24 +97,39 @@ class RemoteClaims:
     def __init__(self, connection: Connection, own: OwnState, clock: Clock) -> None:
         self._connection, self._own, self._clock = connection, own, clock
 
-    async def claim_runs(self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str]) -> list[Claim]:
-        return await self._claim(worker_id, slots, tasks, None)
+    async def claim_runs(
+        self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str], declined: Sequence[UUID] = ()
+    ) -> list[Claim]:
+        return await self._claim(worker_id, slots, tasks, declined=declined)
 
-    async def claim_limited_runs(self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str]) -> list[Claim]:
+    async def claim_limited_runs(
+        self, worker_id: UUID, queue: str, slots: int, tasks: Sequence[str], declined: Sequence[UUID] = ()
+    ) -> list[Claim]:
         """The server claims from all queues at once."""
         return []
 
     async def claim_runs_by_id(
-        self, worker_id: UUID, run_ids: Sequence[UUID], slots: Mapping[str, int], tasks: Sequence[str]
+        self,
+        worker_id: UUID,
+        run_ids: Sequence[UUID],
+        slots: Mapping[str, int],
+        tasks: Sequence[str],
+        declined: Sequence[UUID] = (),
     ) -> list[Claim]:
         """Only workers with database access follow a broker."""
         return []
 
     async def recover_claims(self, worker_id: UUID, held: Sequence[Key]) -> list[Claim]:
-        return await self._claim(worker_id, {}, [], list(held))
+        return await self._claim(worker_id, {}, [], held=list(held))
 
     async def _claim(
-        self, worker_id: UUID, slots: Mapping[str, int], tasks: Sequence[str], held: list[Key] | None
+        self,
+        worker_id: UUID,
+        slots: Mapping[str, int],
+        tasks: Sequence[str],
+        *,
+        held: list[Key] | None = None,
+        declined: Sequence[UUID] = (),
     ) -> list[Claim]:
         own, asked_at = self._own, self._clock.monotonic()
         asked = ClaimRuns(
@@ -122,6 +137,7 @@ class RemoteClaims:
             slots={bare(queue): free for queue, free in slots.items()},
             tasks=[bare(task) for task in tasks],
             held=held,
+            declined=list(declined),
             is_idle=own.is_idle,
         )
         try:
