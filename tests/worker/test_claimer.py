@@ -19,8 +19,8 @@ from foliot.store.store import Store
 from foliot.worker.attempts import Attempts
 from foliot.worker.claimer import FIRST_HINT_DELAY_SECONDS, LAST_HINT_DELAY_SECONDS, Claimer
 from foliot.worker.completer import Completer
-from foliot.worker.direct import HEARING_POLLS
 from foliot.worker.declined_runs import DeclinedRuns
+from foliot.worker.direct import HEARING_POLLS
 from foliot.worker.holdings import Holdings
 from foliot.worker.identity import WorkerIdentity
 from foliot.worker.known_tasks import KnownTask
