@@ -24,8 +24,14 @@ from tests.support.memory import directory_in_memory
 from tests.support.schemas import work_out_schemas_once
 from tests.support.server import PostgresServer
 
-# The duration of an example depends more on the machine than on the code.
-hypothesis.settings.register_profile("foliot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# The duration of an example depends more on the machine than on the code. CI tries the same examples each time, so that
+# a change is judged by what it changes; developers' runs look for new ones.
+hypothesis.settings.register_profile(
+    "foliot",
+    deadline=None,
+    derandomize=os.environ.get("CI") == "true",
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("foliot")
 work_out_schemas_once()
 # Tables would be fitted to the terminal that runs the tests.
