@@ -16,10 +16,11 @@ from tests.chaos import deaths
 from tests.chaos.checker.check import breaches, invariants
 from tests.chaos.checker.history import SECOND, History, load
 from tests.chaos.checker.recovery import WINDOW, Throughput
-from tests.chaos.cluster import APP, UNFENCED_APP
-from tests.chaos.figures import figures
+from tests.chaos.cluster import APP, UNFENCED_APP, Surroundings
+from tests.chaos.figures import figures, taken
 from tests.chaos.good import good_history
 from tests.chaos.run import Plan, any_seed, run
+from tests.chaos.services import BROKERS, COORDINATORS
 
 FENCE = 17
 """The invariant that fails when a worker keeps running without a lease."""
@@ -34,7 +35,7 @@ def report(history: History) -> int:
     throughput = Throughput(history)
     usual = throughput.usual * SECOND / WINDOW
     print(f"  runs that ended in a second: {throughput.average:.1f} on average, outages included; {usual:.1f} usually")
-    for figure in figures(history):
+    for figure in (taken(history), *figures(history)):
         print(f"  {figure}")
     found = breaches(history)
     for breach in found:
@@ -76,6 +77,14 @@ def main() -> int:
     running.add_argument("--at-once", type=int, default=1, help="faults side by side")
     running.add_argument("--schedulers", type=int, default=2)
     running.add_argument("--workers", type=int, default=3)
+    running.add_argument("--dispatch", choices=["postgres", *BROKERS], default="postgres", help="with a message broker")
+    running.add_argument(
+        "--coordination", choices=["postgres", *COORDINATORS], default="postgres", help="with etcd or ZooKeeper"
+    )
+    running.add_argument(
+        "--remote-workers", type=int, default=0, help="workers that reach only the API servers, beside the others"
+    )
+    running.add_argument("--standby", action="store_true", help="with a synchronous standby, which gets promoted")
     running.add_argument(
         "--unfenced", action="store_true", help="workers that trust their leases for ever: I17 has to notice"
     )
@@ -156,6 +165,7 @@ def make_trouble(asked: argparse.Namespace) -> int:
         asked.schedulers,
         asked.workers,
         UNFENCED_APP if asked.unfenced else APP,
+        Surroundings(asked.dispatch, asked.coordination, asked.standby, asked.remote_workers),
     )
     asyncio.run(run(plan, say_when()))
     history = load(directory)

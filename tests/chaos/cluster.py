@@ -1,16 +1,17 @@
 """A cluster of real processes: PostgreSQL, PgBouncer, API servers, scheduler nodes and workers, each behind its own
-proxy."""
+proxy; on request also a standby, a message broker, a coordinator, and workers that reach only the API servers."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import asyncpg
 import psutil
@@ -18,28 +19,23 @@ import pytest
 
 from foliot.clock import SystemClock
 from foliot.config import Config
-from foliot.embedded import EmbeddedPostgres
 from foliot.events import EventBus
+from foliot.model.roles import Role
 from foliot.store.store import open_store
 from tests.chaos import recorder
 from tests.chaos.checker.history import Memory
-from tests.chaos.disk import SmallDisk
+from tests.chaos.database import OneServer, Pair, Session
 from tests.chaos.door import Door
+from tests.chaos.services import Service, services_of
 from tests.chaos.tasks import LEDGER
 from tests.support.clocks import SteppingClock
 from tests.support.pgbouncer import pgbouncer_to
 from tests.support.ports import free_port
 from tests.support.processes import FoliotProcess
+from tests.support.tokens import make_token
 
-SETTINGS = {
-    "timezone": "America/Los_Angeles",
-    # The kernel keeps the writes of a dead process, and no kernel dies here.
-    "fsync": "off",
-    "shared_buffers": "64MB",
-    "max_wal_size": "256MB",
-    "max_connections": "400",
-}
 APP = "tests.chaos.tasks:app"
+REMOTE_APP = "tests.chaos.remote_tasks:app"
 UNFENCED_APP = "tests.chaos.unfenced:app"
 LOST_ATTEMPTS_MAX = 20
 """More than the faults that can hit one run: otherwise its outcome would depend on them."""
@@ -57,6 +53,10 @@ class Node:
     door: Door
     environment: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
+    links: list[Door] = field(default_factory=list)
+    """The proxies to the broker and the coordinator."""
+    is_remote: bool = False
+    """A worker without access to the database."""
     process: FoliotProcess | None = None
     is_wanted: bool = True
     """Whether to start it again when it ends."""
@@ -84,6 +84,19 @@ class Node:
             self.process.kill_tree()
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a cluster has beside one PostgreSQL and its own processes."""
+
+    dispatch: str = "postgres"
+    coordination: str = "postgres"
+    has_standby: bool = False
+    remote_workers: int = 0
+
+
+ALONE = Surroundings()
+
+
 class Cluster:
     def __init__(
         self,
@@ -97,6 +110,7 @@ class Cluster:
         workers: int = 3,
         slots: int = 100,
         app: str = APP,
+        surroundings: Surroundings = ALONE,
     ) -> None:
         self._directory = directory
         self._say = say
@@ -104,20 +118,21 @@ class Cluster:
         self._is_plain = is_plain
         """No small disk, no clocks, no PgBouncer: only processes to kill."""
         self._counts = {"server": servers, "scheduler": schedulers, "worker": workers}
+        self._surroundings = surroundings
         self._slots = slots
         self._app = app
         self._stack = AsyncExitStack()
         self._keepers: list[asyncio.Task[None]] = []
         self._logins = 0
+        self._token = ""
+        """Of remote workers."""
         self._bouncer_port: int | None = None
-        self.postgres = EmbeddedPostgres(directory / "postgres", clock=SystemClock(), settings=SETTINGS)
-        self.disk: SmallDisk | None = None
-        """The disk of PostgreSQL, if it can be filled."""
+        self.postgres: OneServer | Pair
+        self.services: list[Service] = []
         self.clock: SteppingClock | None = None
         """The clock of the last scheduler node and the first worker, if it can be set."""
         self.changing_postgres = asyncio.Lock()
         """Held while PostgreSQL is stopped, filled or demoted: one of these at a time."""
-        self.url = ""
         self.nodes: list[Node] = []
         self.ended: list[str] = []
         """Processes that ended although nothing told them to."""
@@ -125,20 +140,32 @@ class Cluster:
     async def __aenter__(self) -> Cluster:
         for name in ("ledger", "logs", "pgbouncer"):
             (self._directory / name).mkdir(parents=True)
+        if self._surroundings.has_standby:
+            self.postgres = Pair()
+        else:
+            disk_bytes = 0 if self._is_plain else self._disk_bytes
+            self.postgres = OneServer(self._directory, disk_bytes=disk_bytes, say=self._say)
         if not self._is_plain:
-            self.disk = SmallDisk.mounted(self.postgres.directory, self._disk_bytes, self._say)
             self.clock = self._stepping_clock()
-        self.url = await self.postgres.start()
+        await self.postgres.start()
         around: dict[str, Any] = {"config": Config(), "clock": SystemClock(), "events": EventBus()}
         async with open_store(self.url, part="chaos", **around) as store:
             await store.migrate()
+            if self._surroundings.remote_workers:
+                self._token = await make_token(store, Role.WORKER, "default")
         async with self.session() as sql:
             await recorder.install(sql)
-        if not self._is_plain:
+        if isinstance(self.postgres, OneServer) and not self._is_plain:
             await self._start_pgbouncer()
+        asked = self._surroundings
+        self.services = services_of(self._directory, asked.dispatch, asked.coordination, self._say)
+        for service in self.services:
+            await service.start()
         for part, count in self._counts.items():
             for number in range(1, count + 1):
                 await self._add(part, number)
+        for number in range(1, asked.remote_workers + 1):
+            await self._add_remote_worker(number)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -148,13 +175,17 @@ class Cluster:
             await asyncio.wait(self._keepers)
         for node in self.nodes:
             await node.door.close()
+        for service in self.services:
+            await service.stop()
         await self._stack.aclose()
         await self.postgres.stop()
-        if self.disk is not None:
-            self.disk.unmount()
 
     def session(self) -> Session:
-        return Session(self.url)
+        return Session(self.postgres.url)
+
+    @property
+    def url(self) -> str:
+        return self.postgres.url
 
     def of(self, part: str) -> list[Node]:
         return [node for node in self.nodes if node.part == part]
@@ -196,14 +227,13 @@ class Cluster:
     async def _add(self, part: str, number: int) -> None:
         is_last = number == self._counts[part]
         is_pooled = part == "worker" and is_last and self._bouncer_port is not None
-        door = Door(self._to_bouncer if is_pooled else self._to_postgres)
+        door = Door(self._to_bouncer if is_pooled else self.postgres.connect)
         await door.open()
-        environment = {
-            LEDGER: str(self._directory / "ledger"),
-            "FOLIOT_LOG_LEVEL": "info",
-            "FOLIOT_LOST_ATTEMPTS_MAX": str(LOST_ATTEMPTS_MAX),
-            "FOLIOT_GRACE_SECONDS": str(GRACE_SECONDS),
-        }
+        environment, links = self._environment(), list[Door]()
+        for service in self.services:
+            if part in service.users:
+                links.append(link := await service.door())
+                environment |= service.environment(link)
         if self.clock is not None and ((part == "scheduler" and is_last) or (part == "worker" and number == 1)):
             environment |= self.clock.environment()
         arguments: tuple[str, ...] = (part,)
@@ -212,18 +242,43 @@ class Cluster:
             port = free_port()
             address, environment["FOLIOT_PORT"], arguments = f"http://127.0.0.1:{port}", str(port), ("server", "--open")
         elif part == "worker":
-            queues = (f"default={self._slots}", "pausable=4", "steps=8")
-            arguments = ("worker", self._app, *(word for queue in queues for word in ("--queue", queue)))
-        node = Node(f"{part}-{number}{'-pooled' if is_pooled else ''}", arguments, door, environment, address)
+            arguments = ("worker", self._app, *self._queues())
+        name = f"{part}-{number}{'-pooled' if is_pooled else ''}"
+        self._begin(Node(name, arguments, door, environment, address, links))
+
+    async def _add_remote_worker(self, number: int) -> None:
+        door = Door(self._to_server, reads_statements=False)
+        await door.open()
+        arguments = ("worker", REMOTE_APP, "--server", f"http://127.0.0.1:{door.port}", *self._queues())
+        environment = self._environment() | {"FOLIOT_TOKEN": self._token}
+        self._begin(Node(f"remote-{number}", arguments, door, environment, is_remote=True))
+
+    def _queues(self) -> list[str]:
+        queues = (f"default={self._slots}", "pausable=4", "steps=8")
+        return [word for queue in queues for word in ("--queue", queue)]
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            LEDGER: str(self._directory / "ledger"),
+            "FOLIOT_LOG_LEVEL": "info",
+            "FOLIOT_LOST_ATTEMPTS_MAX": str(LOST_ATTEMPTS_MAX),
+            "FOLIOT_GRACE_SECONDS": str(GRACE_SECONDS),
+        }
+
+    def _begin(self, node: Node) -> None:
         self.nodes.append(node)
         self._keepers.append(asyncio.create_task(self._keep(node), name=f"keep {node.name}"))
 
     async def _keep(self, node: Node) -> None:
         """Runs the node's process, and starts another one whenever it ends."""
         while node.is_wanted:
-            url = f"postgresql://{await self._new_login()}@127.0.0.1:{node.door.port}/foliot?sslmode=disable"
+            environment = dict(node.environment)
+            if not node.is_remote:
+                login = await self._new_login("api" if node.part == "server" else "node")
+                there = f"127.0.0.1:{node.door.port}/{self.postgres.name}"
+                environment["FOLIOT_DATABASE_URL"] = f"postgresql://{login}@{there}?sslmode=disable"
             node.is_told = False
-            process = FoliotProcess(*node.arguments, environment={**node.environment, "FOLIOT_DATABASE_URL": url})
+            process = FoliotProcess(*node.arguments, environment=environment)
             async with process:
                 node.process = process
                 try:
@@ -237,10 +292,11 @@ class Cluster:
             if node.is_wanted:
                 await asyncio.sleep(RESTART_SECONDS)
 
-    async def _new_login(self) -> str:
-        """A name for one process, which identifies its writes."""
+    async def _new_login(self, kind: str) -> str:
+        """A name for one process, which identifies its writes. Those of API servers stay without a name: they write for
+        remote workers, and any server writes for any of those."""
         self._logins += 1
-        name = f"node_{self._logins}"
+        name = f"{kind}_{self._logins}"
         while True:
             try:
                 async with self.session() as sql:
@@ -253,12 +309,17 @@ class Cluster:
             else:
                 return name
 
-    async def _to_postgres(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        asked = parse_qs(urlsplit(self.url).query)
-        return await asyncio.open_unix_connection(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}")
-
     async def _to_bouncer(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self._bouncer_port)
+
+    async def _to_server(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """To any API server that listens."""
+        servers = self.of("server")
+        random.shuffle(servers)
+        for node in servers[:-1]:
+            with suppress(OSError):
+                return await asyncio.open_connection("127.0.0.1", urlsplit(node.address).port)
+        return await asyncio.open_connection("127.0.0.1", urlsplit(servers[-1].address).port)
 
     def measure_memory(self) -> Iterator[Memory]:
         for node in self.nodes:
@@ -267,20 +328,3 @@ class Cluster:
                     yield Memory(
                         recorder.monotonic_us(), node.name, node.pid, psutil.Process(node.pid).memory_info().rss
                     )
-
-
-class Session:
-    """Connects straight to PostgreSQL, past every proxy; can write even while PostgreSQL is read-only."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._session: Any = None
-
-    async def __aenter__(self) -> Any:
-        self._session = await asyncpg.connect(
-            self._url, timeout=5, server_settings={"default_transaction_read_only": "off"}
-        )
-        return self._session
-
-    async def __aexit__(self, *_: object) -> None:
-        self._session.terminate()

@@ -1,7 +1,7 @@
-"""A TCP proxy between a process and its database, which can cut, block or slow connections, or drop one direction.
+"""A TCP proxy between a process and a server, which can cut, block or slow connections, or drop one direction.
 
-It reads what the client says, so it knows the statements by their names and can act right before one is carried out, or
-right after, when its answer is on the way.
+Before a database it reads what the client says, so it knows the statements by their names and can act right before one
+is carried out, or right after, when its answer is on the way.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Trap:
 
 
 class Door:
-    def __init__(self, connect: Connect) -> None:
+    def __init__(self, connect: Connect, *, reads_statements: bool = True) -> None:
         self._connect = connect
+        self._reads_statements = reads_statements
         self._connections: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server
         self._open = asyncio.Event()
@@ -41,7 +42,7 @@ class Door:
         self.port = 0
         self.delay_seconds = 0.0
         self.is_deaf = False
-        """Drops the database's answers: a half-open connection."""
+        """Drops the server's answers: a half-open connection."""
         self.is_shut = False
         """Refuses new connections."""
 
@@ -93,7 +94,7 @@ class Door:
                     end.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             armed: list[Trap] = []
             ways = [
-                asyncio.create_task(self._to_database(reader, back, armed), name="to the database"),
+                asyncio.create_task(self._to_server(reader, back, armed), name="to the server"),
                 asyncio.create_task(self._to_client(there, writer, armed), name="to the client"),
             ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -108,11 +109,11 @@ class Door:
             for end in ends:
                 end.transport.abort()
 
-    async def _to_database(self, reader: asyncio.StreamReader, back: asyncio.StreamWriter, armed: list[Trap]) -> None:
+    async def _to_server(self, reader: asyncio.StreamReader, back: asyncio.StreamWriter, armed: list[Trap]) -> None:
         messages = ClientMessages()
         with suppress(OSError):
             while chunk := await reader.read(1 << 16):
-                for text in messages.executed(chunk):
+                for text in messages.executed(chunk) if self._reads_statements else ():
                     trap = self._trap_at(text)
                     if trap is not None and trap.is_after:
                         armed.append(trap)

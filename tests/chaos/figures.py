@@ -26,6 +26,22 @@ class Figure:
         return f"{self.name}: {len(self.seconds)} times, {parts} s"
 
 
+def taken(history: History) -> str:
+    """How much of the machine was not ours."""
+    seconds = sum(one.until - one.since for one in history.taken)
+    if not seconds:
+        return "the machine: not measured"
+    host, others = (
+        sum(getattr(one, name) * (one.until - one.since) for one in history.taken) / seconds
+        for name in ("host", "others")
+    )
+    worst = max(history.taken, key=lambda one: one.host)
+    return (
+        f"the machine: its host took {host:.1%} of a core ({worst.host:.1%} in the worst "
+        f"{(worst.until - worst.since) / SECOND:.0f} s), other processes {others:.1%} of all cores"
+    )
+
+
 def quantile(seconds: Sequence[float], share: float) -> float:
     ordered = sorted(seconds)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

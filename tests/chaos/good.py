@@ -318,6 +318,50 @@ class Maker:
             Workflow(workflow, [WorkflowStep(key, keys[key], rules[key], outcomes[key]) for key in keys])
         )
 
+    def dependent(self) -> None:
+        """A chain of three that succeeds, and a run that is skipped because the one before it fails."""
+        at = self.instant()
+        first = self.begin(at)
+        second, third = (
+            self.begin(at + place * MOMENT, "waiting", upstream=[before]) for place, before in ((1, first.row.id),) * 2
+        )
+        third.row.upstream = [first.row.id, second.row.id]
+        self.claim(first, at + 3 * MOMENT)
+        self.finish(first, at + SECOND)
+        for place, live in ((1, second), (2, third)):
+            self.change(live, "update", at + place * SECOND + 1, "ready")
+            self.claim(live, at + place * SECOND + MOMENT)
+            self.finish(live, at + (place + 1) * SECOND)
+        failing = self.begin(at, retries=0)
+        skipped = self.begin(at + MOMENT, "waiting", upstream=[failing.row.id], retries=0)
+        self.claim(failing, at + 2 * MOMENT)
+        self.finish(failing, at + SECOND, "failed", "error")
+        self.finish(skipped, at + SECOND + 1, "skipped", "dependency_failed")
+
+    def fired(self) -> None:
+        """Two jobs without a schedule: one depends on one recurring job, the other on two."""
+        made_at = START + 20 * SECOND
+        # The recurring jobs themselves are left out: only their runs matter.
+        before, other = self.new_id(), self.new_id()
+        alone, joined = (self.fired_job(made_at, dependencies) for dependencies in ([before], [before, other]))
+        for place in range(4):
+            at = made_at + (10 + 10 * place) * SECOND
+            first, second = (self.lived(at, job_id=job_id, tick_at=at) for job_id in (before, other))
+            self.lived(at + 2 * SECOND, job_id=alone.id, tick_at=at + SECOND, upstream=[first])
+            self.lived(at + 2 * SECOND, job_id=joined.id, tick_at=at + SECOND, upstream=[first, second])
+
+    def fired_job(self, made_at: int, dependencies: list[str]) -> Job:
+        job_id, version = self.new_id(), JobVersion(made_at, msgspec.json.encode(Schedule()).decode(), None)
+        job = Job(job_id, f"fired {job_id}", 0, "allow_all", 0, [version], [], dependencies, is_fired=True)
+        self.history.jobs.append(job)
+        return job
+
+    def lived(self, at: int, **fields: Any) -> str:
+        live = self.begin(at, acknowledged=False, **fields)
+        self.claim(live, at + MOMENT)
+        self.finish(live, at + SECOND)
+        return live.row.id
+
     def recurring(self, every: int = 20) -> None:
         job_id = UUID(int=self.chance.getrandbits(128))
         schedule = Schedule(every=f"{every}s")
@@ -430,7 +474,8 @@ def good_history(seed: int, *, lives: int = 40) -> History:
             live()
         maker.cancelled()
         maker.transactional()
+        maker.dependent()
     for _ in range(max(1, lives // 10)):
-        for live in (maker.limited, maker.paused, maker.diamond, maker.buried, maker.recurring):
+        for live in (maker.limited, maker.paused, maker.diamond, maker.buried, maker.recurring, maker.fired):
             live()
     return maker.numbered()

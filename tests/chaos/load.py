@@ -59,6 +59,7 @@ class Load:
         limits = httpx.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
         async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as self._client:
             await asyncio.gather(*(self._make_recurring(number) for number in range(RECURRING)))
+            await self._make_dependents()
             self._began = monotonic_us()
             pausing = asyncio.create_task(self._pause_now_and_then(is_over), name="pause")
             while not is_over.is_set():
@@ -86,6 +87,8 @@ class Load:
             await self._begin(self._chance.choice((self._cancel, self._edit)))
         if self._chance.random() < 0.1:
             await self._begin(self._workflow)
+        if self._chance.random() < 0.1:
+            await self._begin(self._chain)
 
     async def _begin(self, ask: Callable[[], Awaitable[None]], *, jobs: int = 0) -> None:
         await self._room.acquire()
@@ -226,6 +229,36 @@ class Load:
         status, answer = await self._insist("recurring", "POST", "/v1/jobs", body, key=f"recurring-{number}")
         if status in (200, 201):
             self._recurring.append(answer["id"])
+
+    async def _make_dependents(self) -> None:
+        """Recurring jobs that depend on others: some have a schedule of their own, some are fired by success. They are
+        never edited; the jobs before them may be."""
+        often = {"task": "effect", "overlap": "allow_all", "catchup": "all", "catchup_max": 10_000}
+        failing = {**often, "every": "2s", "payload": {"fails": 1}, "retries": 0}
+        jobs = [("failing", failing)]
+        for number, dependencies in enumerate((["job-0"], ["failing"], ["job-0", "failing"], ["job-1", "job-4"])):
+            jobs.append((f"following-{number}", {**often, "every": "2s", "dependencies": dependencies}))
+            jobs.append((f"fired-{number}", {"task": "effect", "overlap": "allow_all", "dependencies": dependencies}))
+        jobs.append(("last", {"task": "effect", "overlap": "allow_all", "dependencies": ["fired-0"]}))
+        for name, body in jobs:
+            await self._insist("recurring", "POST", "/v1/jobs", {"name": name, **body}, key=f"recurring-{name}")
+
+    async def _chain(self) -> None:
+        """One-off jobs that wait for one to three others, one of which may fail, and one that waits for the first."""
+        chance = self._chance
+        before: list[dict[str, Any]] = [
+            {"task": "effect", "payload": {"seconds": chance.choice((0, 0.05, 1))}, "retries": 0}
+            for _ in range(chance.randint(1, 3))
+        ]
+        if chance.random() < 0.2:
+            before[0]["payload"] = {"fails_for_good": True}
+        status, answer = await self._ask("job", "POST", "/v1/jobs/batch", {"jobs": before})
+        ids = [made["id"] for made in answer["items"]] if 200 <= status < 300 else []
+        while ids and len(ids) < len(before) + 2:
+            status, answer = await self._ask("job", "POST", "/v1/jobs", {"task": "effect", "dependencies": ids})
+            if status != 201:
+                break
+            ids.append(answer["id"])
 
     async def _edit(self) -> None:
         if self._recurring:

@@ -17,7 +17,9 @@ import asyncpg
 from tests.chaos.checker.attempts import FREEZING
 from tests.chaos.checker.history import Fault
 from tests.chaos.cluster import Cluster, Node
+from tests.chaos.database import OneServer
 from tests.chaos.recorder import Journal, monotonic_us
+from tests.chaos.service_faults import ServiceFaults
 
 # The time that the cluster needs after a fault has ended: a lease, a search for dead workers, a process start.
 WORKER_AFTERMATH = 20.0
@@ -71,8 +73,9 @@ class Nemesis:
         }
         if cluster.clock is not None:
             self._faults["step_clocks"] = self._step_clocks
-        if cluster.disk is not None:
+        if isinstance(cluster.postgres, OneServer) and cluster.postgres.disk is not None:
             self._faults["full_disk"] = self._full_disk
+        self._faults |= ServiceFaults(cluster, self._chance, self._noted).names()
         if os.access(CGROUPS, os.W_OK):
             self._faults["freeze"] = self._freeze
         else:
@@ -96,13 +99,14 @@ class Nemesis:
                 await (self._faults | self._on_request)[name]()
 
     @asynccontextmanager
-    async def _noted(self, kind: str, node: Node | None, aftermath: float, detail: str = "") -> AsyncIterator[None]:
-        since, process = monotonic_us(), node.pid if node else 0
-        self._say(f"{kind} {node.name if node else 'postgres'} {detail}".rstrip())
+    async def _noted(self, kind: str, target: Node | str, aftermath: float, detail: str = "") -> AsyncIterator[None]:
+        since, process = monotonic_us(), target.pid if isinstance(target, Node) else 0
+        name = target.name if isinstance(target, Node) else target
+        self._say(f"{kind} {name} {detail}".rstrip())
         try:
             yield
         finally:
-            healed_at, name = monotonic_us(), node.name if node else "postgres"
+            healed_at = monotonic_us()
             until = healed_at + int(aftermath * 1_000_000)
             if kind in FREEZING:
                 # The fault has ended for the process; the cluster still has to recover.
@@ -180,7 +184,7 @@ class Nemesis:
 
     async def _terminate_backends(self) -> None:
         which = self._chance.choice(("random() < 0.3", "true"))
-        async with self._noted("terminate_backends", None, DATABASE_AFTERMATH, which):
+        async with self._noted("terminate_backends", "postgres", DATABASE_AFTERMATH, which):
             with suppress(OSError, asyncpg.PostgresError, TimeoutError):
                 async with self._cluster.session() as sql:
                     await sql.execute(
@@ -192,13 +196,11 @@ class Nemesis:
         number = self._chance.choice((signal.SIGKILL, signal.SIGQUIT))
         async with (
             self._cluster.changing_postgres,
-            self._noted("crash_postgres", None, DATABASE_AFTERMATH, number.name),
+            self._noted("crash_postgres", "postgres", DATABASE_AFTERMATH, number.name),
         ):
-            pid = int((self._cluster.postgres.data / "postmaster.pid").read_text().split()[0])
-            os.kill(pid, number)
-            await self._cluster.postgres.exited.wait()
+            await self._cluster.postgres.crash(number)
             await self._for(0, 3)
-            await self._cluster.postgres.start()
+            await self._cluster.postgres.restart()
 
     async def _cut(self) -> None:
         node = self._any()
@@ -224,12 +226,16 @@ class Nemesis:
         await self._jam(self._any("worker"), 17, 20)
 
     async def _jam(self, node: Node, least: float, most: float) -> None:
+        doors = [node.door, *node.links]
         async with self._noted("blackhole", node, self._aftermath(node)):
-            node.door.jam()
+            for door in doors:
+                door.jam()
             await self._for(least, most)
-            if self._chance.random() < 0.5:
-                node.door.cut()
-            node.door.heal()
+            is_cut = self._chance.random() < 0.5
+            for door in doors:
+                if is_cut:
+                    door.cut()
+                door.heal()
 
     async def _half_open(self) -> None:
         """Requests are carried out, and the answers get lost."""
@@ -249,7 +255,7 @@ class Nemesis:
         await self._trap("trap_and_kill", is_fatal=True)
 
     async def _trap(self, kind: str, *, is_fatal: bool) -> None:
-        node = self._any()
+        node = self._chance.choice([node for node in self._cluster.nodes if not node.is_remote])
         statement, is_after = self._chance.choice(TRAPS[node.part]), self._chance.random() < 0.7
         async with self._noted(kind, node, self._aftermath(node), f"{'after' if is_after else 'before'} {statement}"):
             trap = node.door.set_trap(statement, is_after=is_after, spring=node.kill if is_fatal else lambda: None)
@@ -259,7 +265,7 @@ class Nemesis:
             node.door.heal()
 
     async def _hold_snapshot(self) -> None:
-        async with self._noted("hold_snapshot", None, 1.0):
+        async with self._noted("hold_snapshot", "postgres", 1.0):
             with suppress(OSError, asyncpg.PostgresError, TimeoutError):
                 async with self._cluster.session() as sql:
                     await sql.execute("begin isolation level repeatable read; select count(*) from foliot.runs")
@@ -267,7 +273,7 @@ class Nemesis:
 
     async def _read_only(self) -> None:
         """As after a failover: the connections look healthy, and PostgreSQL refuses every write."""
-        async with self._cluster.changing_postgres, self._noted("read_only", None, DATABASE_AFTERMATH):
+        async with self._cluster.changing_postgres, self._noted("read_only", "postgres", DATABASE_AFTERMATH):
             await self._set_read_only("on")
             await self._for(1, 5)
             await self._set_read_only("off")
@@ -285,19 +291,21 @@ class Nemesis:
         """The clocks of some machines move an hour ahead or back, and later return. PostgreSQL's clock never moves."""
         assert self._cluster.clock is not None
         shift = self._chance.choice(("-1h", "+1h", "-1", "+400d"))
-        async with self._noted("step_clocks", None, 0.0, shift):
+        async with self._noted("step_clocks", "postgres", 0.0, shift):
             self._cluster.clock.set(shift)
             await self._for(3, 10)
             self._cluster.clock.set("+0")
 
     async def _full_disk(self) -> None:
         """PostgreSQL has no disk space left. When it needs some for its log, it ends."""
-        assert self._cluster.disk is not None
-        async with self._cluster.changing_postgres, self._noted("full_disk", None, DATABASE_AFTERMATH):
-            self._cluster.disk.fill()
+        postgres = self._cluster.postgres
+        assert isinstance(postgres, OneServer)
+        assert postgres.disk is not None
+        async with self._cluster.changing_postgres, self._noted("full_disk", "postgres", DATABASE_AFTERMATH):
+            postgres.disk.fill()
             await self._for(3, 8)
-            self._cluster.disk.empty()
+            postgres.disk.empty()
             # Does not wait for a failure: a write may only have been refused.
             await asyncio.sleep(0.5)
-            if self._cluster.postgres.exited.is_set():
-                await self._cluster.postgres.start()
+            if postgres.has_ended:
+                await postgres.restart()

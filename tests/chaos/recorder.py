@@ -19,6 +19,7 @@ from tests.chaos.checker.history import (
     Request,
     Run,
     Settings,
+    Taken,
     Workflow,
     read_lines,
     write_lines,
@@ -71,7 +72,12 @@ select j.id::text, j.name, j.shard, coalesce(j.schedule ->> 'overlap', 'skip'), 
             chaos.us(tick_at), chaos.us(coalesce(until_at, tick_at)), chaos.us(noted_at), reason
         )), '[]')
         from foliot.ticks where job_id = j.id
-    )::text
+    )::text,
+    (
+        select coalesce(array_agg(upstream_id::text order by upstream_id), '{}') from foliot.job_dependencies
+        where job_id = j.id
+    ),
+    exists (select from foliot.job_dependencies where job_id = j.id and fires)
 from foliot.jobs j
 """
 NO_OPTIONS = RunOptions()
@@ -129,6 +135,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     ]
     workflows = list(read_lines(directory / "workflows.raw", Workflow))
     memory = [_moved(sample, offset, "at") for sample in read_lines(directory / "memory.raw", Memory)]
+    taken = [_moved(sample, offset, "since", "until") for sample in read_lines(directory / "taken.raw", Taken)]
     write_lines(directory / "journal.jsonl", journal)
     marks = {mark: (run_id, token) for mark, run_id, token in await sql.fetch(MARKS)}
     for effect in effects:
@@ -141,6 +148,7 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
     write_lines(directory / "faults.jsonl", faults)
     write_lines(directory / "workflows.jsonl", workflows)
     write_lines(directory / "memory.jsonl", memory)
+    write_lines(directory / "taken.jsonl", taken)
     async with sql.transaction(isolation="repeatable_read", readonly=True):
         for name, query in (("changes", CHANGES), ("leases", LEASES), ("records", RECORDS)):
             _write_rows(directory / f"{name}.jsonl", [tuple(row) async for row in sql.cursor(query, prefetch=10_000)])
@@ -148,7 +156,10 @@ async def bring_together(sql: Any, directory: Path, settings: Settings, offset: 
         write_lines(directory / "runs.jsonl", [_run(row, rules) async for row in sql.cursor(RUNS, prefetch=10_000)])
         _write_rows(
             directory / "jobs.jsonl",
-            [(*row[:5], msgspec.json.decode(row[5]), msgspec.json.decode(row[6])) for row in await sql.fetch(JOBS)],
+            [
+                (*row[:5], msgspec.json.decode(row[5]), msgspec.json.decode(row[6]), *row[7:])
+                for row in await sql.fetch(JOBS)
+            ],
         )
     (directory / "settings.json").write_bytes(msgspec.json.encode(settings))
     for name in FILES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter
@@ -14,14 +15,15 @@ from pathlib import Path
 import asyncpg
 
 from tests.chaos.checker.history import Settings
-from tests.chaos.cluster import APP, GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster
+from tests.chaos.cluster import ALONE, APP, GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster, Surroundings
 from tests.chaos.load import Load
+from tests.chaos.machine import Machine
 from tests.chaos.nemesis import Nemesis
 from tests.chaos.recorder import Journal, bring_together, clock_offset, monotonic_us
 
 QUIET_SECONDS = 60.0
 """Everything due must have ended by then."""
-MEMORY_SECONDS = 2.0
+SAMPLE_SECONDS = 2.0
 # Later runs belong to the recurring jobs, which have their own time.
 DUE = """
 select count(*) from foliot.runs
@@ -45,6 +47,7 @@ class Plan:
     schedulers: int = 2
     workers: int = 3
     app: str = APP
+    surroundings: Surroundings = ALONE
 
 
 async def run(plan: Plan, tell: Callable[[str], None]) -> None:
@@ -53,7 +56,8 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
     # The rows that a run leaves in the database, with a margin.
     disk_bytes = int(700e6 + plan.minutes * 60 * plan.rate * 6000)
     cluster = Cluster(
-        plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers, app=plan.app
+        plan.directory, say=tell, disk_bytes=disk_bytes, schedulers=plan.schedulers, workers=plan.workers, app=plan.app,
+        surroundings=plan.surroundings,
     )  # fmt: skip
     async with cluster:
         await cluster.started()
@@ -68,9 +72,11 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
             *(one.run(is_over, only=plan.only, every_seconds=plan.every_seconds) for one in nemeses)
         )
         peaks: dict[str, int] = {}
+        machine = Machine(os.getpid())
         end_at = time.monotonic() + plan.minutes * 60
         while time.monotonic() < end_at and not loading.done() and not troubling.done():
-            await asyncio.sleep(MEMORY_SECONDS)
+            await asyncio.sleep(SAMPLE_SECONDS)
+            journal.write("taken", machine.sample())
             for sample in cluster.measure_memory():
                 journal.write("memory", sample)
                 peaks[sample.target] = max(peaks.get(sample.target, 0), sample.bytes >> 20)
@@ -81,6 +87,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
         quiet_at = monotonic_us()
         tell(f"quiet: {load.acknowledged} requests acknowledged, {load.unanswered} unanswered, {load.refused} refused")
         await settle(cluster, quiet_at + offset, tell)
+        journal.write("taken", machine.sample())
         await cluster.stop()
         journal.close()
         async with cluster.session() as sql:
@@ -90,6 +97,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
                 ended_at=monotonic_us() + offset,
                 lost_attempts_max=LOST_ATTEMPTS_MAX,
                 grace_seconds=GRACE_SECONDS,
+                has_coordinator=plan.surroundings.coordination != "postgres",
             )
             await bring_together(sql, plan.directory, settings, offset)
         for ended in cluster.ended:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chaos import mutants
 from tests.chaos.checker.check import breaches, invariants
-from tests.chaos.checker.history import History, load, save
+from tests.chaos.checker.history import History, Taken, load, save
 from tests.chaos.good import good_history
 from tests.support.processes import ROOT
 
@@ -35,6 +35,15 @@ def test_checker_reports_each_mutant_by_the_invariant_that_it_breaks(
 def fresh(history: History) -> History:
     """Without the values cached before the mutation."""
     return History(*(getattr(history, name) for name in History.__struct_fields__))
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_time_that_the_machine_was_not_ours_excuses_a_late_start(share: float) -> None:
+    history = good_history(1, lives=10)
+    mutants.liveness.a_ready_run_waits_for_minutes(history, random.Random(1))
+    first = min(change.at for change in history.changes)
+    history.taken.append(Taken(first, history.settings.quiet_at, share / 2, share / 2))
+    assert (7 in {breach.invariant.number for breach in breaches(fresh(history))}) == (share == 0.0)
 
 
 def test_every_invariant_has_a_mutant() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator
@@ -25,7 +26,7 @@ NOBODY = 65534
 PROGRAMS = ("initdb", "postgres", "pg_basebackup")
 # Not durable: a killed process loses nothing that the kernel has, and no test switches the machine off.
 SETTINGS = (
-    "fsync = off\nmax_connections = 200\nmax_wal_size = 256MB\nwal_sender_timeout = 5s\nwal_receiver_timeout = 5s\n"
+    "fsync = off\nmax_connections = 400\nmax_wal_size = 256MB\nwal_sender_timeout = 5s\nwal_receiver_timeout = 5s\n"
 )
 
 
@@ -44,50 +45,75 @@ class PostgresPair:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._programs = programs()
-        self._ports = free_port(), free_port()
+        self._ports = {"first": free_port(), "second": free_port()}
+        self._primary, self._standby = "first", "second"
+        self._is_synchronous = False
         self._running: dict[str, Popen[bytes]] = {}
 
     @property
     def url(self) -> str:
         """Of both servers: clients find the one that accepts writes."""
-        hosts = ",".join(f"127.0.0.1:{port}" for port in self._ports)
+        hosts = ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
         return f"postgresql://foliot@{hosts}/postgres?sslmode=disable"
+
+    @property
+    def primary_port(self) -> int:
+        return self._ports[self._primary]
 
     async def start(self, *, is_synchronous: bool) -> None:
         if os.getuid() == 0:
             os.chown(self._directory, NOBODY, NOBODY)
-        primary, standby = self._ports
-        self._do("initdb", "-D", "primary", "-U", "foliot", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C")
-        with (self._directory / "primary" / "postgresql.conf").open("a") as file:
-            file.write(SETTINGS)
-        self._begin("primary", primary)
-        await until(lambda: self._answers(primary))
+        self._is_synchronous = is_synchronous
         self._do(
-            "pg_basebackup", "-D", "standby", "-R", "--no-sync", "-c", "fast",
-            "-d", f"host=127.0.0.1 port={primary} user=foliot application_name=standby",
+            "initdb", "-D", self._primary, "-U", "foliot", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale", "C"
+        )
+        with (self._directory / self._primary / "postgresql.conf").open("a") as file:
+            file.write(SETTINGS)
+        await self.start_primary()
+        await self.add_standby()
+
+    async def add_standby(self) -> None:
+        """A new standby, also after a promotion. It is synchronous, if that was asked for."""
+        place = self._directory / self._standby
+        shutil.rmtree(place, ignore_errors=True)
+        await asyncio.to_thread(
+            self._do, "pg_basebackup", "-D", self._standby, "-R", "--no-sync", "-c", "fast",
+            "-d", f"host=127.0.0.1 port={self.primary_port} user=foliot application_name=standby",
         )  # fmt: skip
-        self._begin("standby", standby)
-        if is_synchronous:
-            async with self.session(primary) as sql:
+        # Once promoted, it must not wait for a standby that it does not have.
+        settings = (place / "postgresql.auto.conf").read_text().splitlines(keepends=True)
+        (place / "postgresql.auto.conf").write_text("".join(line for line in settings if "synchronous" not in line))
+        await self.start_standby()
+        if self._is_synchronous:
+            async with self.session(self.primary_port) as sql:
                 await sql.execute("alter system set synchronous_standby_names = 'standby'")
                 await sql.execute("select pg_reload_conf()")
-        await until(lambda: self._is_attached("sync" if is_synchronous else "async"))
+        await until(lambda: self._is_attached("sync" if self._is_synchronous else "async"))
 
     def kill_primary(self) -> None:
-        self._kill("primary")
+        self._kill(self._primary)
+
+    async def start_primary(self) -> None:
+        await self._start(self._primary)
 
     def kill_standby(self) -> None:
-        self._kill("standby")
+        self._kill(self._standby)
 
     async def start_standby(self) -> None:
-        self._begin("standby", self._ports[1])
-        await until(lambda: self._answers(self._ports[1]))
+        await self._start(self._standby)
+
+    def signal_standby(self, number: signal.Signals) -> None:
+        for process in self._tree(self._standby):
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
 
     async def promote(self) -> None:
-        async with self.session(self._ports[1]) as sql:
+        """Makes the standby the primary."""
+        async with self.session(self._ports[self._standby]) as sql:
             # Without waiting: a query that waits may conflict with what the standby still replays.
             await sql.execute("select pg_promote(false)")
         await until(self._is_promoted)
+        self._primary, self._standby = self._standby, self._primary
 
     def stop(self) -> None:
         for name in tuple(self._running):
@@ -105,7 +131,7 @@ class PostgresPair:
 
     async def _is_promoted(self) -> bool:
         with suppress(OSError, asyncpg.PostgresError):
-            async with self.session(self._ports[1]) as sql:
+            async with self.session(self._ports[self._standby]) as sql:
                 return not await sql.fetchval("select pg_is_in_recovery()")
         return False
 
@@ -116,7 +142,7 @@ class PostgresPair:
         return False
 
     async def _is_attached(self, state: str) -> bool:
-        async with self.session(self._ports[0]) as sql:
+        async with self.session(self.primary_port) as sql:
             found: bool = await sql.fetchval(
                 "select exists (select from pg_stat_replication where state = 'streaming' and sync_state = $1)", state
             )
@@ -128,24 +154,30 @@ class PostgresPair:
         )
         assert done.returncode == 0, done.stderr
 
-    def _begin(self, name: str, port: int) -> None:
+    async def _start(self, name: str) -> None:
+        port = self._ports[name]
         command = [
             str(self._programs / "postgres"), "-D", name, "-p", str(port), "-c", "listen_addresses=127.0.0.1",
             "-c", f"unix_socket_directories={self._directory}",
         ]  # fmt: skip
         self._running[name] = Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, **self._as())
+        await until(lambda: self._answers(port))
 
     def _as(self) -> dict[str, Any]:
         around: dict[str, Any] = {"cwd": self._directory, "start_new_session": True}
         return around | ({"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.getuid() == 0 else {})
 
     def _kill(self, name: str) -> None:
-        process = self._running.pop(name)
-        top = psutil.Process(process.pid)
-        for one in (top, *top.children(recursive=True)):
+        for one in self._tree(name):
             with suppress(psutil.NoSuchProcess):
                 one.kill()
-        process.wait()
+        self._running.pop(name).wait()
+
+    def _tree(self, name: str) -> list[psutil.Process]:
+        with suppress(psutil.NoSuchProcess):
+            top = psutil.Process(self._running[name].pid)
+            return [top, *top.children(recursive=True)]
+        return []
 
 
 @asynccontextmanager

@@ -43,6 +43,10 @@ class RealServer(ABC):
         """The URL with a wrong password."""
         return self.url.replace(SECRET, "swordfish")
 
+    def url_at(self, port: int) -> str:
+        """The URL of the server behind a proxy."""
+        return self.url.replace(f":{self.port}", f":{port}")
+
     @abstractmethod
     def command(self) -> list[str]: ...
 

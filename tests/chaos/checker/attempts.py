@@ -165,11 +165,7 @@ def time_limits(history: History) -> Iterator[str]:
                 since, lost = change.at, change.lost
             elif since and run is not None and change.before == "running" != change.after:
                 seconds, most = (change.at - since) / SECOND, run.timeout_seconds + room
-                if (
-                    change.lost == lost
-                    and seconds > most
-                    and seconds > most + history.disturbed_seconds(since, change.at)
-                ):
+                if change.lost == lost and seconds > most and seconds > most + history.slowed_seconds(since, change.at):
                     yield f"run {run_id} has {run.timeout_seconds:g} s and took {seconds:.1f} s until {change.at}"
                 since = 0
 
@@ -188,7 +184,7 @@ def lost_in_time(history: History) -> Iterator[str]:
         else:
             # The next search finds a claim that was on its way when the lease ended.
             since = max(end, claim.at)
-            if (late := (loss.at - since) / SECOND) > room + history.disturbed_seconds(since, loss.at, LOOKING):
+            if (late := (loss.at - since) / SECOND) > room + history.slowed_seconds(since, loss.at, LOOKING):
                 yield (
                     f"run {loss.run_id} was taken from worker {claim.worker_id} {late:.1f} s after its lease had ended"
                 )

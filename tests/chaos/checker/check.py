@@ -6,11 +6,22 @@ from dataclasses import dataclass
 from itertools import islice
 
 # Importing a module declares its invariants.
-from tests.chaos.checker import attempts, durable, gates, liveness, order, recovery, schedules, submissions, workflows
+from tests.chaos.checker import (
+    attempts,
+    dependencies,
+    durable,
+    gates,
+    liveness,
+    order,
+    recovery,
+    schedules,
+    submissions,
+    workflows,
+)
 from tests.chaos.checker.history import History
 from tests.chaos.checker.invariant import ALL, Invariant
 
-FAMILIES = (submissions, schedules, attempts, durable, workflows, gates, liveness, order, recovery)
+FAMILIES = (submissions, schedules, attempts, durable, workflows, dependencies, gates, liveness, order, recovery)
 SHOWN = 20
 
 

@@ -8,6 +8,7 @@ leases.jsonl    the same for workers and shards
 records.jsonl   the same for the steps of durable functions
 faults.jsonl    the faults, with their durations
 memory.jsonl    the memory of each process, every few seconds
+taken.jsonl     the share of the machine that its host and other processes took, every few seconds
 runs.jsonl, jobs.jsonl, workflows.jsonl   the tables at the end
 
 Instants are microseconds since 1970 by the database's clock. Instants of other clocks are converted: see `recorder.py`.
@@ -45,6 +46,8 @@ class Settings(msgspec.Struct, kw_only=True):
     aging_seconds: float = 300
     lag_seconds: float = 30
     """The longest time that a run may be ready and unclaimed without a fault: throughput recovers within it."""
+    has_coordinator: bool = False
+    """Whether nodes may take shards as soon as a session in etcd or ZooKeeper has ended."""
 
 
 class Request(msgspec.Struct, array_like=True, gc=False):
@@ -147,6 +150,22 @@ class Memory(msgspec.Struct, array_like=True, gc=False):
     bytes: int
 
 
+class Taken(msgspec.Struct, array_like=True, gc=False):
+    """How much of the machine was not ours for a while."""
+
+    since: int
+    until: int
+    host: float
+    """The share of the time that the host took, on the core that suffered most."""
+    others: float
+    """The share of all cores that other processes used."""
+
+    @property
+    def seconds(self) -> float:
+        """The time that was lost."""
+        return min(1.0, self.host + self.others) * (self.until - self.since) / SECOND
+
+
 class Run(msgspec.Struct, array_like=True, gc=False):
     """A row of `runs` or `history`."""
 
@@ -208,6 +227,10 @@ class Job(msgspec.Struct, array_like=True):
     next_at: int
     versions: list[JobVersion]
     notes: list[TickNote]
+    dependencies: list[str] = []
+    """The ids of the jobs that it depends on."""
+    is_fired: bool = False
+    """It has no schedule: the success of its dependencies fires it."""
 
 
 class WorkflowStep(msgspec.Struct, array_like=True):
@@ -240,6 +263,7 @@ class History(msgspec.Struct, dict=True):
     workflows: list[Workflow] = []
     memory: list[Memory] = []
     records: list[Record] = []
+    taken: list[Taken] = []
 
     @cached_property
     def by_id(self) -> dict[str, Run]:
@@ -289,6 +313,18 @@ class History(msgspec.Struct, dict=True):
         )
         return sum(max(0, overlap) for overlap in overlaps) / SECOND
 
+    def taken_seconds(self, since: int, until: int) -> float:
+        """How much of a span the host and other processes took from us."""
+        return sum(
+            one.seconds * overlap / (one.until - one.since)
+            for one in self.taken
+            if (overlap := min(until, one.until) - max(since, one.since)) > 0
+        )
+
+    def slowed_seconds(self, since: int, until: int, by: str | tuple[str, ...] = "") -> float:
+        """How much longer than usual something may take: the disturbance by faults and by the machine."""
+        return self.disturbed_seconds(since, until, by) + self.taken_seconds(since, until)
+
     def broken_seconds(self, since: int, until: int) -> float:
         """How much of a span had at least one fault, without the recovery."""
         covered, reached = 0, since
@@ -313,6 +349,7 @@ FILES: dict[str, type[msgspec.Struct]] = {
     "workflows": Workflow,
     "memory": Memory,
     "records": Record,
+    "taken": Taken,
 }
 
 

@@ -23,11 +23,11 @@ def starts_soon(history: History) -> Iterator[str]:
                 continue
             if change.after == "running" and ready_at and (seconds := (change.at - ready_at) / SECOND) > most:
                 run = history.by_id.get(run_id)
-                disturbed = history.disturbed_seconds(ready_at, change.at)
-                if run is not None and run.queue not in paused and seconds > most + disturbed:
+                slowed = history.slowed_seconds(ready_at, change.at)
+                if run is not None and run.queue not in paused and seconds > most + slowed:
                     yield (
-                        f"run {run_id} was ready at {ready_at} and claimed {seconds:.1f} s later, {disturbed:.1f} s "
-                        f"of it in faults"
+                        f"run {run_id} was ready at {ready_at} and claimed {seconds:.1f} s later, {slowed:.1f} s "
+                        f"of it in faults or without the machine"
                     )
             ready_at = 0
 

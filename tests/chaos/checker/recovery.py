@@ -10,11 +10,13 @@ from statistics import median
 from tests.chaos.checker.history import SECOND, Fault, History, Memory
 from tests.chaos.checker.invariant import invariant
 
-DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk")
+DATABASE_FAULTS = ("crash_postgres", "read_only", "full_disk", "promote")
 WINDOW = 5 * SECOND
 STEP = SECOND // 4
 RECOVERY_SECONDS = 30
 RESUMING_SECONDS = 5
+PROMOTED_SECONDS = 15
+"""After a standby has become the primary."""
 LONG_LIVED = 300 * SECOND
 GROWTH_SHARE = 0.10
 GROWTH_BYTES = 12_000_000
@@ -64,7 +66,8 @@ def throughput_recovers(history: History) -> Iterator[str]:
             at = throughput.recovered_at(fault.healed_at)
             until = last if at is None else at
             seconds = (until - fault.healed_at) / SECOND
-            if seconds > RECOVERY_SECONDS + history.broken_seconds(fault.healed_at, until):
+            excused = history.broken_seconds(fault.healed_at, until) + history.taken_seconds(fault.healed_at, until)
+            if seconds > RECOVERY_SECONDS + excused:
                 yield (
                     f"{seconds:.1f} s after {fault.kind} of {fault.target} at {fault.since} "
                     f"{'still ' * (at is None)}few runs ended"
@@ -73,7 +76,7 @@ def throughput_recovers(history: History) -> Iterator[str]:
 
 @invariant(38)
 def work_resumes_with_postgres(history: History) -> Iterator[str]:
-    """Five seconds after PostgreSQL returns, a run has ended."""
+    """Five seconds after PostgreSQL returns, 15 after a standby is promoted, a run has ended."""
     throughput = Throughput(history)
     if throughput.usual:
         for fault in healed(history):
@@ -82,7 +85,8 @@ def work_resumes_with_postgres(history: History) -> Iterator[str]:
                 # Clients send nothing after that.
                 until = history.settings.quiet_at if at is None else min(at, history.settings.quiet_at)
                 seconds = (until - fault.healed_at) / SECOND
-                if seconds > RESUMING_SECONDS + history.broken_seconds(fault.healed_at, until):
+                excused = history.broken_seconds(fault.healed_at, until) + history.taken_seconds(fault.healed_at, until)
+                if seconds > (PROMOTED_SECONDS if fault.kind == "promote" else RESUMING_SECONDS) + excused:
                     yield (
                         f"after {fault.kind} at {fault.since}, which was over at {fault.healed_at}, no run ended "
                         f"for {seconds:.1f} s"

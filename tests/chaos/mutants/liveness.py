@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.chaos.checker.history import SECOND, History
-from tests.chaos.mutants.mutant import a_run, breaks, changes_of
+from tests.chaos.mutants.mutant import a_job, a_run, breaks, changes_of
 
 
 @breaks(7)
@@ -29,5 +29,5 @@ def a_claim_is_forgotten(history: History, chance: random.Random) -> None:
 
 @breaks(18)
 def a_schedule_stops(history: History, chance: random.Random) -> None:
-    job = chance.choice(history.jobs)
+    job = a_job(history, chance)
     job.next_at = history.settings.quiet_at - 40 * SECOND

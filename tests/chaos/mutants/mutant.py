@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from tests.chaos.checker.attempts import is_claim
-from tests.chaos.checker.history import Change, History, Request, Run
+from tests.chaos.checker.history import Change, History, Job, Request, Run
 
 Mutate = Callable[[History, random.Random], None]
 ALL: list[tuple[int, Mutate]] = []
@@ -34,6 +34,7 @@ def a_run(history: History, chance: random.Random, **wanted: object) -> Run:
         "lost": 0,
         "concurrency_key": "",
         "guarantee": "",
+        "upstream": [],
     }
     wanted = plain | wanted
     return chance.choice(
@@ -72,5 +73,11 @@ def a_request(history: History, chance: random.Random, kind: str) -> Request:
     return chance.choice([request for request in history.journal if request.kind == kind and request.status])
 
 
+def a_job(history: History, chance: random.Random) -> Job:
+    """A random job with a schedule."""
+    return chance.choice([job for job in history.jobs if not job.is_fired])
+
+
 def a_tick(history: History, chance: random.Random) -> Run:
-    return chance.choice([run for run in history.runs if run.job_id])
+    jobs = {job.id for job in history.jobs if not job.is_fired}
+    return chance.choice([run for run in history.runs if run.job_id in jobs])

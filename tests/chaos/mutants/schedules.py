@@ -10,7 +10,7 @@ import msgspec
 from foliot.model.ids import tick_run_id
 from tests.chaos.checker.history import SECOND, History
 from tests.chaos.good import MOMENT
-from tests.chaos.mutants.mutant import a_tick, breaks, changes_of, forget, the_claim
+from tests.chaos.mutants.mutant import a_job, a_tick, breaks, changes_of, forget, the_claim
 
 
 @breaks(4)
@@ -26,7 +26,7 @@ def a_tick_is_silently_missed(history: History, chance: random.Random) -> None:
 
 @breaks(5)
 def a_tick_is_a_run_and_noted_as_missed(history: History, chance: random.Random) -> None:
-    job = chance.choice(history.jobs)
+    job = a_job(history, chance)
     note = job.notes[0]
     (run,) = [run for run in history.runs if run.job_id == job.id and run.tick_at == note.last_at + 20 * SECOND]
     note.last_at = run.tick_at
@@ -45,7 +45,7 @@ def a_run_is_of_no_tick(history: History, chance: random.Random) -> None:
 
 @breaks(5)
 def the_cursor_ran_ahead(history: History, chance: random.Random) -> None:
-    chance.choice(history.jobs).next_at += 40 * SECOND
+    a_job(history, chance).next_at += 40 * SECOND
 
 
 @breaks(6)
@@ -105,4 +105,4 @@ def a_late_tick_hides_its_lateness(history: History, chance: random.Random) -> N
 
 @breaks(41)
 def a_missed_tick_is_called_overlapped(history: History, chance: random.Random) -> None:
-    chance.choice(history.jobs).notes[0].reason = "overlap"
+    a_job(history, chance).notes[0].reason = "overlap"

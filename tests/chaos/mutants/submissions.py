@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from tests.chaos.checker.history import History
-from tests.chaos.mutants.mutant import a_request, a_run, breaks, changes_of, forget, insert_after, the_end
+from tests.chaos.mutants.mutant import a_job, a_request, a_run, breaks, changes_of, forget, insert_after, the_end
 
 
 @breaks(1)
@@ -18,7 +18,7 @@ def an_acknowledged_job_is_lost(history: History, chance: random.Random) -> None
 
 @breaks(1)
 def an_acknowledged_recurring_job_is_lost(history: History, chance: random.Random) -> None:
-    job = chance.choice(history.jobs)
+    job = a_job(history, chance)
     history.jobs.remove(job)
 
 

@@ -64,6 +64,9 @@ def jars() -> str:
 class KafkaServer(BrokerServer):
     kind = "kafka"
     keeps_order = False
+    names_its_address = True
+    advertised_port = 0
+    """0: the port on which it listens."""
 
     @property
     def url(self) -> str:
@@ -152,7 +155,7 @@ class KafkaServer(BrokerServer):
             "node.id=1",
             f"controller.quorum.voters=1@127.0.0.1:{controller}",
             f"listeners=SASL_PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}",
-            f"advertised.listeners=SASL_PLAINTEXT://127.0.0.1:{self.port}",
+            f"advertised.listeners=SASL_PLAINTEXT://127.0.0.1:{self.advertised_port or self.port}",
             "controller.listener.names=CONTROLLER",
             "inter.broker.listener.name=SASL_PLAINTEXT",
             "listener.security.protocol.map=CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",

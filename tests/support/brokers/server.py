@@ -21,6 +21,10 @@ class BrokerServer(RealServer):
     """Whether the hints of a level arrive in the order in which they were published."""
     keeps_levels: ClassVar[bool] = True
     """Whether all hints of a level arrive before those of the next one. Otherwise only those that came together do."""
+    names_its_address: ClassVar[bool] = False
+    """Whether it tells clients the port at which to reach it: `advertised_port`, for a proxy."""
+    keeps_topics: ClassVar[bool] = True
+    """Whether its topics and their messages are there again after it was killed."""
     settle_seconds: ClassVar[float] = 0.3
     """After this time it has pushed to a receiver all that it pushes."""
 

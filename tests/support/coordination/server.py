@@ -18,10 +18,6 @@ class CoordinatorServer(RealServer):
     scheme: str
     session_seconds = 2.0
 
-    def url_at(self, port: int) -> str:
-        """The URL of the server behind a proxy."""
-        return self.url.replace(str(self.port), str(port))
-
     def config(self, **settings: Any) -> Config:
         return Config(**self.settings() | settings)
 
