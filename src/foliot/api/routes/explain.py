@@ -13,13 +13,12 @@ from foliot.api.openapi.schemas import recurring, run_name
 from foliot.api.requests.idempotency import answered
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
-from foliot.model.explanation import Explanation, Gate
+from foliot.model.explanation import Explanation, Gate, job_gate, overdue_tick_gate, tick_gate
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
 from foliot.model.roles import Permission
 from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.store import Store
-from foliot.store.ticks import Tick
 
 OVERDUE = timedelta(seconds=1)
 
@@ -58,13 +57,13 @@ class ExplainRoutes:
         job = await find_job(self._store, namespace, job_id, reference)
         if job is None:
             return None
-        gates = [await self._overdue(job) or gate_of(job)]
+        gates = [await self._overdue(job) or job_gate(job)]
         for tick in await self._store.ticks.list_ticks(job.id, 1):
             last = None if tick.run_id is None else await self._store.explain.run(tick.run_id)
             if last is not None:
                 gates.append(Gate("run", True, f"its last run {last.id} is {last.state}: {last.summary}"))
             elif tick.run_id is None:
-                gates.append(gate_of_note(tick))
+                gates.append(tick_gate(tick.tick_at, tick.until_at, tick.outcome, tick.decided_at, tick.blocked_by))
         queue = await self._store.explain.queue(job.queue, job.task)
         closed = [gate for gate in queue.gates if not gate.is_open]
         status = recurring(job).status
@@ -75,15 +74,7 @@ class ExplainRoutes:
         nodes = await self._store.overview.count_nodes(None)
         if job.fire_at is None or nodes.now - job.fire_at < OVERDUE:
             return None
-        because = "no scheduler node is alive" if nodes.schedulers == 0 else "the scheduler nodes are behind"
-        seconds = (nodes.now - job.fire_at).total_seconds()
-        detail = f"was due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}, {seconds:.0f} s ago, and has not been fired: {because}"
-        return Gate(
-            "scheduler",
-            False,
-            detail,
-            {"fire_at": job.fire_at, "late_seconds": seconds, "schedulers": nodes.schedulers},
-        )
+        return overdue_tick_gate(job.fire_at, nodes.now, nodes.schedulers)
 
     async def _ended(self, namespace: Namespace, run_id: UUID) -> Explanation | None:
         run = await find_run(self._store, namespace, run_id)
@@ -96,45 +87,3 @@ class ExplainRoutes:
 
     async def _queues(self, namespace: Namespace) -> set[str]:
         return {queue.name for queue in await self._store.overview.list_queues(namespace)}
-
-
-def gate_of_note(tick: Tick) -> Gate:
-    """Explains why the last tick created no run."""
-    until = "" if tick.until_at is None else f" to {tick.until_at:%Y-%m-%dT%H:%M:%SZ}"
-    why = (
-        f": no scheduler node was running until {tick.decided_at:%Y-%m-%dT%H:%M:%SZ}"
-        if tick.outcome == "missed"
-        else ""
-    )
-    detail = f"its last tick, {tick.tick_at:%Y-%m-%dT%H:%M:%SZ}{until}, became no run: {tick.outcome}{why}"
-    blocked_by = {} if tick.blocked_by is None else {"blocked_by": str(tick.blocked_by)}
-    return Gate(
-        "tick",
-        True,
-        detail,
-        {"tick_at": tick.tick_at, "decided_at": tick.decided_at, "reason": tick.outcome} | blocked_by,
-    )
-
-
-def gate_of(job: RecurringJob) -> Gate:
-    """The job's own gate: a pause, its next tick, or its end."""
-    if job.paused_at is not None:
-        until = f" until {job.paused_until:%Y-%m-%dT%H:%M:%SZ}" if job.paused_until else ""
-        because = f" because {job.paused_reason}" if job.paused_reason else ""
-        return Gate("pause", False, f"has been paused since {job.paused_at:%Y-%m-%dT%H:%M:%SZ}{because}{until}")
-    if job.runs_left == 0:
-        return Gate("ended", False, "has had all its runs")
-    if job.fire_at is not None:
-        return Gate(
-            "due",
-            False,
-            f"is next due at {job.fire_at:%Y-%m-%dT%H:%M:%SZ}",
-            {"next_at": job.next_at, "fire_at": job.fire_at},
-        )
-    if not job.schedule.has_ticks:
-        return Gate(
-            "dependencies",
-            False,
-            f"is fired when all of these have succeeded: {', '.join(bare(name) for name in job.schedule.after or ())}",
-        )
-    return Gate("ended", False, "has no further tick")

@@ -14,7 +14,7 @@ where r.id = :run_id::uuid
 -- name: explain_upstream(run_id, limit)
 -- The runs that it still waits for, and the jobs that have not created their run yet.
 (
-    select u.id, coalesce(u.step, u.name, u.id::text), u.state, u.created_at
+    select u.id, coalesce(u.step, u.name, u.id::text) as name, u.state, u.created_at
     from foliot.runs r join foliot.runs u on u.id = any (r.upstream) where r.id = :run_id::uuid order by u.id
     limit :limit::bigint
 )
@@ -27,7 +27,7 @@ union all
 
 -- name: explain_children(run_id, limit)
 -- The live children of a workflow or map.
-select c.id, coalesce(c.step, c.name, c.id::text), c.state, c.created_at
+select c.id, coalesce(c.step, c.name, c.id::text) as name, c.state, c.created_at
 from foliot.runs c where c.parent_id = :run_id::uuid order by c.state = 'waiting', c.id limit :limit::bigint
 
 -- name: explain_concurrency(key, rank, most)
@@ -80,14 +80,14 @@ select failures, open_until, probe_id from foliot.circuits where task = :task::t
 select q.max_running, q.max_depth, (
         select count(*) from (select from foliot.runs r where r.state = 'running' and r.queue = :queue::text
             limit :most::bigint) as running
-    ), (
+    ) as running, (
         select count(*) from (
             select from foliot.runs r where r.state = 'ready' and r.queue = :queue::text and r.rank < :rank::bigint
             limit :most::bigint
         ) as before
-    ),
-    coalesce(w.serving, 0), coalesce(w.knowing, 0), coalesce(w.draining, 0), coalesce(w.slots, 0),
-    coalesce(w.running, 0), w.workers
+    ) as before,
+    coalesce(w.serving, 0) as serving, coalesce(w.knowing, 0) as knowing, coalesce(w.draining, 0) as draining,
+    coalesce(w.slots, 0) as slots, coalesce(w.busy, 0) as busy, w.workers
 from (select :queue::text as name) as asked left join foliot.queues q on q.name = asked.name
 left join lateral (
     select count(*) as serving, count(*) filter (where :task::text = any (tasks)) as knowing,
@@ -97,7 +97,7 @@ left join lateral (
         sum((
             select count(*) from foliot.runs r
             where r.state = 'running' and r.worker_id = v.id and r.queue = :queue::text
-        )) filter (where :task::text = any (tasks) and draining_at is null) as running,
+        )) filter (where :task::text = any (tasks) and draining_at is null) as busy,
         array_agg(v.name order by v.name) as workers
     from foliot.workers v
     where v.queues ? :queue::text and v.expires_at > coalesce(:now::timestamptz, clock_timestamp())
@@ -105,4 +105,5 @@ left join lateral (
 
 -- name: explain_worker(worker_id, now)
 -- The worker that holds it.
-select name, expires_at > coalesce(:now::timestamptz, clock_timestamp()) from foliot.workers where id = :worker_id::uuid
+select name, expires_at > coalesce(:now::timestamptz, clock_timestamp()) as is_alive
+from foliot.workers where id = :worker_id::uuid
