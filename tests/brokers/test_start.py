@@ -23,7 +23,8 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.setitem(sys.modules, f"{package}.exceptions", None)
-    monkeypatch.delitem(sys.modules, f"foliot.brokers.{kind}", raising=False)
+    for module in ("foliot.brokers", "foliot.brokers.topics"):
+        monkeypatch.delitem(sys.modules, f"{module}.{kind}", raising=False)
     with pytest.raises(ConfigurationError, match=rf"^dispatch: {kind} needs .*{package}.*'foliot\[{kind}\]'$"):
         broker_of(Config(dispatch=kind, dispatch_url=f"{kind}://127.0.0.1"))
 

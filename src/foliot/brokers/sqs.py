@@ -10,43 +10,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from threading import Lock
+from functools import partial
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 from uuid import UUID
 
-import boto3
-import botocore.config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    PartialCredentialsError,
-)
+from botocore.exceptions import BotoCoreError, ClientError
 
 from foliot.brokers.base import ANSWER_SECONDS, HINTS_MAX, KEPT_SECONDS, Broker, BrokerUnavailable, ids_of
 from foliot.brokers.levels import Buffer, by_level, safe_name
 from foliot.brokers.own_thread import OwnThread
-from foliot.errors import ConfigurationError
+from foliot.brokers.topics.sqs import ABSENT, BATCH, Connection, check_refusal, code_of
 from foliot.model.priority import LEVELS
 from foliot.model.run import StartableRun
 from foliot.service import own_task
 
 NAME_MAX = 80
 """The most characters of a name at SQS."""
-BATCH = 10
-"""The most messages of a request."""
 SENDERS = 4
 POLL_SECONDS = 1
 ATTRIBUTES = {"MessageRetentionPeriod": str(KEPT_SECONDS)}
-ABSENT = ("AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist")
-REFUSALS = (
-    # An answer without a code has the status of HTTP for one.
-    "401", "403", "AccessDenied", "AccessDeniedException", "AuthFailure", "ExpiredToken", "IncompleteSignature",
-    "InvalidAccessKeyId", "InvalidClientTokenId", "MissingAuthenticationToken", "SignatureDoesNotMatch",
-    "UnrecognizedClientException",
-)  # fmt: skip
 
 
 class SqsBroker(Broker):
@@ -66,19 +48,21 @@ class SqsBroker(Broker):
     async def publish(self, queue: str, runs: Sequence[StartableRun]) -> None:
         async with self._answering():
             for level, some in by_level(runs).items():
-                url = await self._senders[0].call(lambda level=level: self._account.url_of(queue, level))  # type: ignore[misc]
+                url = await self._senders[0].call(partial(self._account.url_of, queue, level))
                 if self._room.get(url, 0) < len(some):
-                    size = await self._senders[0].call(lambda url=url: self._account.size(url))  # type: ignore[misc]
+                    size = await self._senders[0].call(partial(self._account.size, url))
                     self._room[url] = max(0, HINTS_MAX - size)
                 added = some[: self._room[url]]
                 self._room[url] -= len(added)
                 batches = [added[first : first + BATCH] for first in range(0, len(added), BATCH)]
-                await asyncio.gather(
-                    *(
-                        sender.call(lambda own=batches[number::SENDERS], url=url: self._account.send(url, own))  # type: ignore[misc]
-                        for number, sender in enumerate(self._senders[: len(batches)])
-                    )
-                )
+                calls = [
+                    sender.call(partial(self._account.send, url, batches[number::SENDERS]))
+                    for number, sender in enumerate(self._senders[: len(batches)])
+                ]
+                # Nothing is under way any more when the caller hears of a failure.
+                for failed in await asyncio.gather(*calls, return_exceptions=True):
+                    if isinstance(failed, BaseException):
+                        raise failed
 
     async def receive(self, queue: str, limit: int, wait_seconds: float) -> list[UUID]:
         puller = self._pullers.get(queue)
@@ -99,67 +83,30 @@ class SqsBroker(Broker):
     async def _answering(self) -> AsyncIterator[None]:
         try:
             yield
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            if code in REFUSALS:
-                raise ConfigurationError(
-                    f"dispatch_url: SQS refuses the credentials ({code}); check the access key, the secret and its "
-                    "right to create, send to and receive from queues"
-                ) from None
-            if code in ABSENT:
+        except (BotoCoreError, ClientError, OSError) as error:
+            check_refusal("dispatch_url", error, "create, send to and receive from queues")
+            if not isinstance(error, ClientError):
+                raise BrokerUnavailable(f"SQS: {type(error).__name__}") from error
+            if code_of(error) in ABSENT:
                 # Somebody has deleted queues. They are made again when they are used next.
                 self._account.forget()
                 self._room.clear()
-            raise BrokerUnavailable(f"SQS: {code}") from error
-        except (NoCredentialsError, PartialCredentialsError, CredentialRetrievalError):
-            raise ConfigurationError(
-                "dispatch_url: there are no AWS credentials; write sqs://<access key>:<secret>@<region>, or give this "
-                "machine a role"
-            ) from None
-        except (BotoCoreError, OSError) as error:
-            raise BrokerUnavailable(f"SQS: {type(error).__name__}") from error
+            raise BrokerUnavailable(f"SQS: {code_of(error)}") from error
 
 
 class Account:
     """The queues of one installation. Its methods block, and any thread may call them."""
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._parts = urlsplit(url)
+        self._connection = Connection(
+            "dispatch_url", url, connect_seconds=ANSWER_SECONDS, answer_seconds=POLL_SECONDS + ANSWER_SECONDS
+        )
         self._prefix = prefix
         self._urls: dict[str, str] = {}
-        self._made: Any = None
-        self._making = Lock()
-        options = parse_qs(self._parts.query)
-        self._endpoint = options.pop("endpoint", [None])[0]
-        if options:
-            raise ConfigurationError(f"dispatch_url: SQS has no option {min(options)!r}, only endpoint")
-        if not self._parts.hostname:
-            raise ConfigurationError("dispatch_url: it has no region; write sqs://<access key>:<secret>@<region>")
 
     @property
     def _client(self) -> Any:
-        with self._making:
-            if self._made is None:
-                self._made = self._make_client()
-            return self._made
-
-    def _make_client(self) -> Any:
-        try:
-            return boto3.session.Session().client(
-                "sqs",
-                region_name=self._parts.hostname,
-                endpoint_url=self._endpoint,
-                aws_access_key_id=unquote(self._parts.username or "") or None,
-                aws_secret_access_key=unquote(self._parts.password or "") or None,
-                config=botocore.config.Config(
-                    connect_timeout=ANSWER_SECONDS,
-                    read_timeout=POLL_SECONDS + ANSWER_SECONDS,
-                    retries={"max_attempts": 0},
-                    max_pool_connections=100,
-                ),
-            )
-        except ValueError as error:
-            raise ConfigurationError(f"dispatch_url: SQS: {error}") from None
+        return self._connection.client
 
     def url_of(self, queue: str, level: str) -> str:
         """The address of a queue, which is created if need be."""
@@ -169,7 +116,7 @@ class Account:
             try:
                 found = self._client.get_queue_url(QueueName=name)
             except ClientError as error:
-                if error.response["Error"]["Code"] not in ABSENT:
+                if code_of(error) not in ABSENT:
                     raise
                 found = self._client.create_queue(QueueName=name, Attributes=ATTRIBUTES)
             self._urls[name] = found["QueueUrl"]

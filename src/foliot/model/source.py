@@ -44,7 +44,7 @@ KEY_MAX = 500
 NAMES = ("message", "headers", "message_id")
 REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/[^\x00]+)$(?!\n)"
 WEBHOOK = "webhook"
-BROKERS = ("redis", "rabbitmq", "nats")
+BROKERS = ("redis", "rabbitmq", "nats", "kafka", "sqs")
 decode_json = msgspec.json.Decoder(dict[str, Any]).decode
 
 Reference = Annotated[str, Meta(max_length=1000, pattern=REFERENCE)]
@@ -57,10 +57,12 @@ class Unusable(Exception):
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """Which messages become which jobs."""
 
-    kind: Literal["redis", "rabbitmq", "nats", "webhook"]
+    kind: Literal["redis", "rabbitmq", "nats", "kafka", "sqs", "webhook"]
     task: Name
     url: Annotated[Reference, Meta(description="Where the URL of the broker is: env:NAME or file:/path.")] | None = None
-    topic: Annotated[str, Meta(min_length=1, max_length=200, description="The stream, queue or subject.")] | None = None
+    topic: (
+        Annotated[str, Meta(min_length=1, max_length=200, description="The stream, queue, subject or topic.")] | None
+    ) = None
     secret: (
         Annotated[Reference, Meta(description="Where the secret of a webhook is: env:NAME or file:/path.")] | None
     ) = None
@@ -155,7 +157,7 @@ def check_source(source: Source) -> None:
         _refuse(source.topic is not None, "topic", "a webhook has none")
     else:
         _refuse(source.url is None, "url", f"{source.kind} needs one, such as env:ORDERS_URL or file:/run/orders-url")
-        _refuse(source.topic is None, "topic", f"{source.kind} needs the name of a stream, queue or subject")
+        _refuse(source.topic is None, "topic", f"{source.kind} needs the name of a stream, queue, subject or topic")
         _refuse(source.secret is not None, "secret", "only a webhook has one")
     _refuse(source.task in NEVER_RENDERED - {"simulate"}, "task", f"messages can't start the task {source.task!r}")
     if source.task in RENDERED_BY_DEFAULT:

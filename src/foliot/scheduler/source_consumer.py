@@ -45,14 +45,16 @@ class SourceConsumer(Service):
 
     async def run_once(self) -> float:
         try:
-            receiver = self._receiver = self._receiver or self._open()
+            receiver = self._receiver = self._receiver or await self._open()
             self._waiting = self._waiting or await receiver.receive(BATCH, WAIT_SECONDS)
             if self._is_failing:
                 await self._recover()
             if not self._waiting:
                 return 0.0
             messages = [IncomingMessage(one.id, one.body, one.headers) for one in self._waiting]
-            await self._intake.take(self._stored, messages)
+            # They come in the order of their places.
+            places = dict(one.place for one in self._waiting if one.place is not None)
+            await self._intake.take(self._stored, messages, places)
             await receiver.acknowledge(self._waiting)
             self._waiting = ()
         except (TopicUnavailable, ConfigurationError) as error:
@@ -70,10 +72,12 @@ class SourceConsumer(Service):
     async def on_stop(self) -> None:
         await self._close()
 
-    def _open(self) -> Receiver:
+    async def _open(self) -> Receiver:
         source = self._stored.source
         url = secret_of(self._config, "url", source.url or "")
-        return receiver_of(source.kind, url, topic=source.topic or "", group=f"foliot-{self._stored.name}")
+        receiver = receiver_of(source.kind, url, topic=source.topic or "", group=f"foliot-{self._stored.name}")
+        receiver.places = await self._store.sources.list_places(self._stored.name)
+        return receiver
 
     async def _fail(self, why: str) -> None:
         await self._close()

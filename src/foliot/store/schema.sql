@@ -1525,6 +1525,12 @@ CREATE TABLE foliot.signals (
     signal json NOT NULL
 );
 
+CREATE TABLE foliot.source_places (
+    source text NOT NULL,
+    partition text NOT NULL,
+    next bigint NOT NULL
+);
+
 CREATE TABLE foliot.sources (
     name text NOT NULL,
     version bigint DEFAULT 1 NOT NULL,
@@ -1737,6 +1743,9 @@ ALTER TABLE ONLY foliot.shards
 ALTER TABLE ONLY foliot.signals
     ADD CONSTRAINT signals_pkey PRIMARY KEY (run_id, name);
 
+ALTER TABLE ONLY foliot.source_places
+    ADD CONSTRAINT source_places_pkey PRIMARY KEY (source, partition);
+
 ALTER TABLE ONLY foliot.sources
     ADD CONSTRAINT sources_pkey PRIMARY KEY (name);
 
@@ -1929,3 +1938,6 @@ ALTER TABLE ONLY foliot.jobs
 
 ALTER TABLE ONLY foliot.sessions
     ADD CONSTRAINT sessions_token_id_fkey FOREIGN KEY (token_id) REFERENCES foliot.tokens(id);
+
+ALTER TABLE ONLY foliot.source_places
+    ADD CONSTRAINT source_places_source_fkey FOREIGN KEY (source) REFERENCES foliot.sources(name) ON DELETE CASCADE;

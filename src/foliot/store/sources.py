@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -30,14 +30,16 @@ class Sources:
         self._database = database
         self._queries = queries.load("sources")
 
-    async def put_source(self, name: str, source: Source) -> StoredSource | None:
-        """None if the namespace has too many."""
+    async def put_source(self, name: str, source: Source, *, only: StoredSource | None = None) -> StoredSource | None:
+        """None if the source is not at the version of `only` any more, or else if the namespace has too many."""
         row = await self._database.fetch_row(
             self._queries["put_source"],
             name=name,
             definition=msgspec.json.encode(source).decode(),
             most=SOURCES_MAX,
             now=self._database.clock.sql_now(),
+            version=None if only is None else only.version,
+            created_at=None if only is None else only.created_at,
         )
         return _source(row) if row else None
 
@@ -73,6 +75,15 @@ class Sources:
             error=error,
             now=self._database.clock.sql_now(),
         )
+
+    async def list_places(self, source: str) -> dict[str, int]:
+        return {row[0]: row[1] for row in await self._database.fetch(self._queries["list_places"], source=source)}
+
+    async def store_places(self, within: Transaction, source: str, places: Mapping[str, int]) -> None:
+        # In the same order everywhere, so that two nodes do not wait for each other.
+        partitions = sorted(places)
+        nexts = [places[partition] for partition in partitions]
+        await within.execute(self._queries["store_places"], source, partitions, nexts)
 
     async def bury_messages(
         self, within: Transaction, source: str, messages: Sequence[tuple[str, str, IncomingMessage]]

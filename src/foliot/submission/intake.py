@@ -1,8 +1,8 @@
 """Turns messages of a source into jobs, each message into exactly one.
 
-The key of a message and its job are stored in one transaction, and only then is the message acknowledged. A message
-that is delivered again, because the process died in between or the broker repeated it, finds its key. A message that
-can't become a job is stored as a dead message, in the same transaction.
+The key of a message, its place in the topic and its job are stored in one transaction, and only then is the message
+acknowledged. A message that is delivered again, because the process died in between or the broker repeated it, finds
+its key. A message that can't become a job is stored as a dead message, in the same transaction.
 """
 
 from __future__ import annotations
@@ -51,18 +51,22 @@ class Intake:
         self._store = store
         self._admission = admission
 
-    async def take(self, stored: StoredSource, messages: Sequence[IncomingMessage]) -> Taken:
-        """Returns once all jobs are stored. Raises `Busy` if a queue is full, and `StoreUnavailable`. Then none of the
-        messages may be acknowledged."""
+    async def take(
+        self, stored: StoredSource, messages: Sequence[IncomingMessage], places: Mapping[str, int] | None = None
+    ) -> Taken:
+        """Returns once all jobs are stored, and the places behind them. Raises `Busy` if a queue is full, and
+        `StoreUnavailable`. Then none of the messages may be acknowledged."""
         found = await self._sorted(stored, messages)
         try:
-            return await self._store_all(stored, found)
+            return await self._store_all(stored, found, places)
         except (Busy, StoreUnavailable):
             raise
         except Exception as error:
             if len(messages) > 1:
                 # One of them can't be stored. The others must not wait for it.
                 taken = [await self.take(stored, [message]) for message in messages]
+                if places:
+                    await self._store_all(stored, Sorted({}, [], 0), places)
                 return Taken(
                     [run for one in taken for run in one.submitted],
                     sum(one.repeated for one in taken),
@@ -70,7 +74,7 @@ class Intake:
                     [reason for one in taken for reason in one.dead],
                 )
             dead = [(_id_of(message), f"the job can't be stored: {error}", message) for message in messages]
-            return await self._store_all(stored, Sorted({}, dead, 0))
+            return await self._store_all(stored, Sorted({}, dead, 0), places)
 
     async def _sorted(self, stored: StoredSource, messages: Sequence[IncomingMessage]) -> Sorted:
         jobs: dict[str, NewRun] = {}
@@ -91,7 +95,7 @@ class Intake:
                 jobs.setdefault(key, accepted)
         return Sorted(jobs, dead, ignored)
 
-    async def _store_all(self, stored: StoredSource, found: Sorted) -> Taken:
+    async def _store_all(self, stored: StoredSource, found: Sorted, places: Mapping[str, int] | None) -> Taken:
         prefix = f"{stored.name}{SEPARATOR}"
 
         async def work(within: Transaction) -> tuple[list[SubmittedRun], int]:
@@ -102,6 +106,8 @@ class Intake:
                 if runs := [run for key, run in found.jobs.items() if prefix + key in new]:
                     submitted = await self._store.submissions.submit_within(within, runs)
             buried = await self._store.sources.bury_messages(within, stored.name, found.dead) if found.dead else 0
+            if places:
+                await self._store.sources.store_places(within, stored.name, places)
             return submitted, buried
 
         submitted, buried = await self._store.database.in_transaction("take_messages", work)

@@ -28,6 +28,7 @@ class SqsServer(BrokerServer):
     kind = "sqs"
     keeps_order = False
     keeps_levels = False
+    keeps_topics = False
     # Longer than a long poll.
     settle_seconds = 2.0
 

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import aio_pika
 import msgspec
@@ -20,10 +20,14 @@ from nats.js.errors import NotFoundError
 from redis import Redis
 
 from foliot.brokers.topics.kafka import Client
+from foliot.brokers.topics.sqs import FIFO, Connection
 from tests.support.brokers.server import BrokerServer
 
 
 class TopicReader(ABC):
+    keeps_order: ClassVar[bool] = True
+    """Whether messages of different runs arrive in order, too."""
+
     def __init__(self, server: BrokerServer) -> None:
         self.server = server
 
@@ -222,6 +226,62 @@ class KafkaReader(TopicReader):
             consumer.close()
 
 
+class SqsReader(TopicReader):
+    """Its queues have the names of the topics. The reader takes what it reads."""
+
+    keeps_order = False
+
+    def topic_to_receive(self, topic: str) -> str:
+        return topic
+
+    async def open(self, topics: Sequence[str]) -> None:
+        self._read: dict[str, list[bytes]] = {topic: [] for topic in topics}
+        await asyncio.to_thread(self._open, topics)
+
+    async def read(self, topic: str) -> list[bytes]:
+        await asyncio.to_thread(self._take, topic)
+        return list(self._read[topic])
+
+    async def feed(self, topic: str, messages: Sequence[tuple[str, bytes]]) -> None:
+        await asyncio.to_thread(self._feed, topic, messages)
+
+    async def unacknowledged(self, topic: str) -> int:
+        return await asyncio.to_thread(self._count, topic)
+
+    @property
+    def _client(self) -> Any:
+        return Connection("url", self.server.url, connect_seconds=30, answer_seconds=30).client
+
+    def _open(self, topics: Sequence[str]) -> None:
+        sqs = self._client
+        for topic in topics:
+            with suppress(sqs.exceptions.QueueDoesNotExist):
+                sqs.delete_queue(QueueUrl=sqs.get_queue_url(QueueName=topic)["QueueUrl"])
+            sqs.create_queue(QueueName=topic, Attributes={"FifoQueue": "true"} if topic.endswith(FIFO) else {})
+
+    def _take(self, topic: str) -> None:
+        sqs = self._client
+        url = sqs.get_queue_url(QueueName=topic)["QueueUrl"]
+        while messages := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
+            for message in messages:
+                self._read[topic].append(message["Body"].encode())
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+    def _feed(self, topic: str, messages: Sequence[tuple[str, bytes]]) -> None:
+        sqs = self._client
+        url = sqs.get_queue_url(QueueName=topic)["QueueUrl"]
+        origin = {"origin": {"DataType": "String", "StringValue": "test"}}
+        for _, body in messages:
+            sqs.send_message(QueueUrl=url, MessageBody=body.decode(errors="replace"), MessageAttributes=origin)
+
+    def _count(self, topic: str) -> int:
+        sqs = self._client
+        url = sqs.get_queue_url(QueueName=topic)["QueueUrl"]
+        names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+        return sum(int(found[name]) for name in names)
+
+
 READERS: dict[str, type[TopicReader]] = {
-    "redis": RedisReader, "nats": NatsReader, "rabbitmq": RabbitmqReader, "kafka": KafkaReader,
+    "redis": RedisReader, "nats": NatsReader, "rabbitmq": RabbitmqReader, "kafka": KafkaReader, "sqs": SqsReader,
 }  # fmt: skip

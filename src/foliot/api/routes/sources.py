@@ -14,11 +14,12 @@ from starlette.responses import Response
 from foliot.api.json_response import json_response
 from foliot.api.openapi.operations import described
 from foliot.api.requests.bodies import read_json
+from foliot.api.requests.etags import Version, if_match_of, tagged
 from foliot.api.requests.names import stored_name
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.config import Config
 from foliot.config.references import is_allowed
-from foliot.errors import Conflict, Invalid, NotFound
+from foliot.errors import Conflict, Invalid, NotFound, PreconditionFailed
 from foliot.model.namespace import Namespace, bare
 from foliot.model.roles import Permission
 from foliot.model.source import DeadMessage, IncomingMessage, Source, StoredSource, check_source
@@ -85,7 +86,7 @@ class SourceRoutes:
         self._intake = Intake(store=store, admission=admission)
         self.router = router = APIRouter(tags=["sources"], route_class=PermissionRoute)
         shows = described(200, SourceShown, problems=(404, 422, 503))
-        puts = described(200, SourceShown, body=Source, examples=EXAMPLES, problems=(409, 413, 415, 422, 503))
+        puts = described(200, SourceShown, body=Source, examples=EXAMPLES, problems=(409, 412, 413, 415, 422, 503))
         add = router.add_api_route
         add("/v1/sources", self.list_sources, methods=["GET"], openapi_extra=described(200, SourceList))
         add("/v1/sources/{name}", self.get_source, methods=["GET"], openapi_extra=shows)
@@ -111,13 +112,15 @@ class SourceRoutes:
         return json_response(SourceList([shown(stored) for stored in found]))
 
     @requires(Permission.VIEW)
-    async def get_source(self, name: str, namespace: Within) -> Response:
+    async def get_source(self, name: str, request: Request, namespace: Within) -> Response:
         """Shows a source, and whether its messages arrive."""
-        return json_response(shown(await self._find(namespace, name)))
+        stored = await self._find(namespace, name)
+        return tagged(request, shown(stored), version_of(stored))
 
     @requires(Permission.ADMINISTER)
     async def put_source(self, name: str, request: Request, namespace: Within) -> Response:
-        """Creates a source or changes it. Its URL or secret is not part of it: `url` and `secret` say where it is."""
+        """Creates a source or changes it. Its URL or secret is not part of it: `url` and `secret` say where it is. With
+        If-Match, only the matching version is changed; otherwise the answer is 412."""
         source = await read_json(request, source_decoder, max_bytes=self._config.body_max_bytes)
         qualified = stored_name(namespace, name)
         check_source(source)
@@ -128,11 +131,17 @@ class SourceRoutes:
                     "add it there",
                     field=field,
                 )
-        stored = await self._store.sources.put_source(qualified, source)
+        before = None
+        if (if_match := if_match_of(request)) is not None:
+            before = await self._store.sources.get_source(qualified)
+            if_match.check(f"source {name!r}", None if before is None else version_of(before))
+        stored = await self._store.sources.put_source(qualified, source, only=before)
+        if stored is None and before is not None:
+            raise PreconditionFailed(f"the source {name!r} was changed or deleted at the same time; GET it again")
         if stored is None:
             raise Conflict(f"there are {SOURCES_MAX} sources already; delete one first")
         self._store.hints.send([SOURCES_TOPIC])
-        return json_response(shown(stored))
+        return tagged(request, shown(stored), version_of(stored))
 
     @requires(Permission.ADMINISTER)
     async def delete_source(self, name: str, namespace: Within) -> Response:
@@ -184,6 +193,10 @@ class SourceRoutes:
         if found is None:
             raise NotFound(f"there is no dead message {reference!r}")
         return found
+
+
+def version_of(stored: StoredSource) -> Version:
+    return Version(stored.version, stored.created_at)
 
 
 def shown(stored: StoredSource) -> SourceShown:

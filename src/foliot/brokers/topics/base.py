@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 CONNECT_SECONDS = 3.0
@@ -59,12 +60,18 @@ class Received:
     headers: Mapping[str, str]
     receipt: Any
     """With which the broker knows it."""
+    place: tuple[str, int] | None = None
+    """For a broker that keeps messages whether they were received or not: the partition, and where the next message of
+    it begins."""
 
 
 class Receiver(ABC):
     """Receives the messages of one topic. One process at a time does, under a name that all of them share."""
 
     name: str
+
+    places: Mapping[str, int] = MappingProxyType({})
+    """Where each partition goes on, for a broker that does not remember it. Set before the first `receive`."""
 
     @abstractmethod
     async def receive(self, limit: int, wait_seconds: float) -> list[Received]:

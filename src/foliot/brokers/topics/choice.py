@@ -15,6 +15,7 @@ CLASSES = {
     "rabbitmq": "Rabbitmq",
     "nats": "Nats",
     "kafka": "Kafka",
+    "sqs": "Sqs",
 }
 """How the names of the classes begin."""
 

@@ -828,6 +828,14 @@ create table foliot.dead_messages (
 );
 create index dead_messages_of_source on foliot.dead_messages (source, id);
 
+-- Where a source continues in each partition of its topic. It is stored with the jobs of the messages before it.
+create table foliot.source_places (
+    source text not null references foliot.sources (name) on delete cascade,
+    partition text not null,
+    next bigint not null,
+    primary key (source, partition)
+);
+
 -- How far each kind of history is archived, and which process does it (see archive/archiver.py). A day of a kind that is
 -- listed here is dropped only once it is archived.
 create table foliot.archives (

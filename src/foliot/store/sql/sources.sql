@@ -1,7 +1,8 @@
 -- Sources: rules that turn messages of other systems into jobs.
 
--- name: put_source(name, definition, most, now)
+-- name: put_source(name, definition, most, now, version, created_at)
 -- Creates a source, unless the namespace has :most others, or changes it. An equal definition makes no new version.
+-- With :version and :created_at, only that version is changed.
 with clock as (
     select coalesce(:now::timestamptz, clock_timestamp()) as at
 )
@@ -11,10 +12,12 @@ where (
     select count(*) from foliot.sources
     where foliot.namespace_of(name) = foliot.namespace_of(:name::text) and name <> :name::text
 ) < :most::bigint
+    and (:version::bigint is null or exists (select from foliot.sources where name = :name::text))
 on conflict (name) do update
 set version = s.version + (s.definition <> excluded.definition)::int, definition = excluded.definition,
     updated_at = case when s.definition = excluded.definition then s.updated_at else excluded.updated_at end,
     failing_since = null, error = null
+where :version::bigint is null or (s.version = :version::bigint and s.created_at = :created_at::timestamptz)
 returning name, version, definition, created_at, updated_at, received_at, failing_since, error
 
 -- name: get_source(name)
@@ -60,6 +63,18 @@ set received_at = case when :is_received::boolean then coalesce(:now::timestampt
         else coalesce(failing_since, :now::timestamptz, clock_timestamp()) end,
     error = :error::text
 where name = :name::text
+
+-- name: list_places(source)
+-- Where to continue in each partition of its topic.
+select partition, next from foliot.source_places where source = :source::text
+
+-- name: store_places(source, partitions, nexts)
+-- In the transaction of the jobs. A node that is late may set a place back: its messages come again, and change nothing.
+insert into foliot.source_places (source, partition, next)
+select s.name, p.partition, p.next
+from foliot.sources s, unnest(:partitions::text[], :nexts::bigint[]) as p (partition, next)
+where s.name = :source::text
+on conflict (source, partition) do update set next = excluded.next
 
 -- name: bury_messages(source, ids, message_ids, reasons, bodies, headers, now)
 -- A message that is buried already stays as it is. A source that was deleted meanwhile has no dead messages.
