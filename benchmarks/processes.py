@@ -17,7 +17,7 @@ import httpx
 from benchmarks.bench import Bench
 from foliot.model.roles import Role
 from foliot.model.tokens import new_token_text
-from foliot.store.access import NewToken
+from foliot.store.tokens import NewToken
 
 READY_SECONDS = 180.0
 SETTLE_SECONDS = 0.5
@@ -77,7 +77,7 @@ class WorkerServer:
 async def worker_server(bench: Bench, **settings: str) -> AsyncIterator[WorkerServer]:
     token, token_id, digest = new_token_text()
     made = NewToken(token_id, digest, f"bench {uuid4()}", Role.WORKER, "default", "bench", None, None)
-    await bench.store.access.insert_token(made)
+    await bench.store.tokens.insert_token(made)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = _environment(bench, {"requests_per_second": "0", "connections_max": "10000", **settings})

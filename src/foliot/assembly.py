@@ -27,10 +27,11 @@ from foliot.model.tracing import TracingSettings
 from foliot.observability.logs import EventLog
 from foliot.observability.tallies import counting
 from foliot.service import Service, own_task
-from foliot.store.access import AuditEntry, NewToken
+from foliot.store.audit_log import AuditEntry
 from foliot.store.postgres import Transaction
 from foliot.store.schema_watcher import SchemaWatcher
 from foliot.store.store import Store, open_store
+from foliot.store.tokens import NewToken
 
 if TYPE_CHECKING:
     from foliot.worker.node import Tracing
@@ -187,7 +188,7 @@ def settle() -> None:
 
 async def check_tokens(store: Store) -> None:
     """Raises `ConfigurationError` if no token exists, because then nobody could use the API."""
-    if not await store.access.has_tokens():
+    if not await store.tokens.has_tokens():
         raise ConfigurationError(
             "no token exists, so nobody could use this API; create the first one in the database: "
             "foliot token create NAME --role admin --everywhere --database"
@@ -209,9 +210,9 @@ async def run_create_token(
         )  # fmt: skip
 
         async def work(within: Transaction) -> None:
-            if await store.access.insert_token(new, within=within) is None:
+            if await store.tokens.insert_token(new, within=within) is None:
                 raise Conflict(f"name: a token named {name!r} already exists; revoke it first, or choose another name")
-            await store.access.insert_audit_within(within, [entry])
+            await store.audit_log.insert_audit_within(within, [entry])
 
         await store.database.in_transaction("create_token", work)
     return text

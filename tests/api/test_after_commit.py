@@ -23,7 +23,7 @@ from foliot.model.ids import new_id
 from foliot.model.states import RunState
 from foliot.sdk.direct_client import DatabaseClient
 from foliot.sdk.jobs import Alike
-from foliot.store.access import AuditEntry
+from foliot.store.audit_log import AuditEntry
 from foliot.store.store import Store, open_store
 from foliot.submission.submitter import Submitter
 from tests.support.jobs import make_job
@@ -219,7 +219,7 @@ async def test_a_repeated_entry_waits_for_the_insert_that_is_still_running(bench
             " values ($1, clock_timestamp(), 'a', 'default', 'r', 'POST', '/', 'x', 200)",
             entry.id,
         )
-        again = asyncio.create_task(bench.store.access.insert_audit_again([entry]))
+        again = asyncio.create_task(bench.store.audit_log.insert_audit_again([entry]))
         await until(
             lambda: bench.sql.fetchval(
                 "select count(*) from pg_locks where not granted and relation = 'foliot.audit'::regclass"

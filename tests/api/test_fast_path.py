@@ -102,7 +102,7 @@ async def test_an_unexpected_error_is_answered_recorded_and_raised(audited: Fast
 
 
 async def test_a_refusal_that_can_not_be_recorded_is_a_problem_document(audited: FastAPI, store: Store) -> None:
-    with patch.object(type(store.access), "insert_audit", side_effect=StoreUnavailable("PostgreSQL: away")):
+    with patch.object(type(store.audit_log), "insert_audit", side_effect=StoreUnavailable("PostgreSQL: away")):
         async with through(audited) as client:
             answer = await client.post(
                 "/v1/jobs", json={"task": "send_invoice"}, headers={"Origin": "http://evil.example"}
@@ -113,7 +113,7 @@ async def test_a_refusal_that_can_not_be_recorded_is_a_problem_document(audited:
 
 async def test_health_checks_work_when_tokens_can_not_be_read(audited: FastAPI, store: Store) -> None:
     headers = {"Authorization": f"Bearer {new_token_text()[0]}"}
-    with patch.object(type(store.access), "find_token", side_effect=ZeroDivisionError):
+    with patch.object(type(store.tokens), "find_token", side_effect=ZeroDivisionError):
         async with through(audited, raise_app_exceptions=False) as client:
             healthy, refused = (
                 await client.get("/healthz", headers=headers),

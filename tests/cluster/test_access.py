@@ -152,7 +152,7 @@ async def test_a_stream_ends_when_its_token_is_revoked(database_url: str, store:
             assert stream.status_code == 200
             token_id = token_id_of(token)
             assert token_id is not None
-            await store.access.revoke_token(token_id)
+            await store.tokens.revoke_token(token_id)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 async for _ in stream.aiter_bytes():
                     pass

@@ -23,7 +23,7 @@ from foliot.scheduler.firer import Firer
 from foliot.scheduler.loader import Loader
 from foliot.scheduler.pruner import Pruner
 from foliot.scheduler.shard_keeper import ShardKeeper
-from foliot.store.access import AuditEntry
+from foliot.store.audit_log import AuditEntry
 from foliot.store.logs import LogPart
 from foliot.store.partitions import partition_name
 from foliot.store.store import Store, open_store
@@ -168,19 +168,21 @@ ENTRY: dict[str, Any] = {
 
 
 async def recording(store: Store) -> Act:
-    return lambda: store.access.insert_audit([AuditEntry(id=new_id(), **ENTRY)])
+    return lambda: store.audit_log.insert_audit([AuditEntry(id=new_id(), **ENTRY)])
 
 
 async def recording_beside(store: Store) -> Act:
     runs = [NewRun(id=new_id(), task="send_invoice", queue="mail")]
     entries = [AuditEntry(id=new_id(), **ENTRY)]
-    return lambda: store.access.with_audit(entries, lambda beside: store.run_inserts.insert_runs(runs, beside=beside))
+    return lambda: store.audit_log.with_audit(
+        entries, lambda beside: store.run_inserts.insert_runs(runs, beside=beside)
+    )
 
 
 async def recording_within(store: Store) -> Act:
     entries = [AuditEntry(id=new_id(), **ENTRY)]
     return lambda: store.database.in_transaction(
-        "test", lambda within: store.access.insert_audit_within(within, entries)
+        "test", lambda within: store.audit_log.insert_audit_within(within, entries)
     )
 
 

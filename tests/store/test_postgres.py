@@ -254,7 +254,7 @@ class TestLostAnswer:
         given = [run() for _ in range(3)]
         entries = [entry_for(r) for r in given]
         proxy.swallow_answer_to("insert into foliot.runs")
-        stored = await store.access.with_audit(
+        stored = await store.audit_log.with_audit(
             entries, lambda beside: store.run_inserts.insert_runs(given, beside=beside)
         )
         assert proxy.swallowed.is_set()

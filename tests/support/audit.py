@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foliot.model.ids import new_id
 from foliot.model.run import NewRun
-from foliot.store.access import AuditEntry
+from foliot.store.audit_log import AuditEntry
 
 
 def entry_for(run: NewRun) -> AuditEntry:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from foliot.model.ids import new_id
 from foliot.model.roles import EVERYWHERE, Role
 from foliot.model.tokens import new_token_text
-from foliot.store.access import NewToken
 from foliot.store.store import Store
+from foliot.store.tokens import NewToken
 
 
 async def make_token(
@@ -18,7 +18,7 @@ async def make_token(
     lives_seconds: float | None = 3600,
 ) -> str:
     text, token_id, digest = new_token_text()
-    made = await store.access.insert_token(
+    made = await store.tokens.insert_token(
         NewToken(token_id, digest, name or new_id().hex, role, namespace, "test", None, lives_seconds)
     )
     assert made is not None

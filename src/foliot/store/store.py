@@ -11,7 +11,6 @@ from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus
 from foliot.store import migrate, queries
-from foliot.store.access import Access
 from foliot.store.alert_channels import AlertChannels
 from foliot.store.alert_conditions import AlertConditions
 from foliot.store.alert_deliveries import AlertDeliveries
@@ -22,6 +21,7 @@ from foliot.store.announcements import Announcements
 from foliot.store.approvals import Approvals
 from foliot.store.archives import Archives
 from foliot.store.attention import Attention
+from foliot.store.audit_log import AuditLog
 from foliot.store.backfill import Backfill
 from foliot.store.calendars import Calendars
 from foliot.store.cancellation import Cancellation
@@ -80,6 +80,7 @@ from foliot.store.stuck_runs import StuckRuns
 from foliot.store.submissions import Submissions
 from foliot.store.task_lists import TaskLists
 from foliot.store.ticks import Ticks
+from foliot.store.tokens import Tokens
 from foliot.store.unique_runs import UniqueRuns
 from foliot.store.upstream_results import UpstreamResults
 from foliot.store.views import Views
@@ -92,7 +93,8 @@ from foliot.store.workflows import Workflows
 @dataclass(frozen=True, slots=True)
 class Store:
     database: Database
-    access: Access
+    audit_log: AuditLog
+    tokens: Tokens
     sessions: Sessions
     # Runs
     runs: Runs
@@ -209,7 +211,8 @@ async def open_store(
         try:
             yield Store(
                 database=database,
-                access=Access(database),
+                audit_log=AuditLog(database),
+                tokens=Tokens(database),
                 sessions=Sessions(database),
                 runs=Runs(database),
                 run_inserts=inserts,

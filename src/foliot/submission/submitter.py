@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from foliot.clock import Clock
 from foliot.events import EventBus
 from foliot.model.run import NewRun, StoredRun
-from foliot.store.access import AuditEntry
+from foliot.store.audit_log import AuditEntry
 from foliot.store.store import Store
 from foliot.submission.announcement import announce_runs
 from foliot.submission.batcher import Batcher
@@ -27,7 +27,7 @@ class Submitter(Batcher[tuple[NewRun, AuditEntry | None], StoredRun]):
         entries = [entry for _, entry in items if entry is not None]
         insert = self._store.run_inserts.insert_runs
         stored = await (
-            self._store.access.with_audit(entries, lambda beside: insert(runs, beside=beside))
+            self._store.audit_log.with_audit(entries, lambda beside: insert(runs, beside=beside))
             if entries
             else insert(runs)
         )

@@ -78,7 +78,7 @@ async def test_revoking_the_token_ends_its_sessions(client: httpx.AsyncClient, s
     token = await make_token(store, Role.VIEWER, "default", name="gone")
     await sign_in(client, token)
     assert (await client.get("/v1/runs")).status_code == 200
-    await store.access.revoke_token(token.split("_")[1])
+    await store.tokens.revoke_token(token.split("_")[1])
 
     async def is_refused() -> bool:
         return (await client.get("/v1/runs")).status_code == 401
@@ -153,7 +153,7 @@ async def test_a_session_id_is_not_accepted_as_a_token(client: httpx.AsyncClient
 
 async def test_wrong_tokens_do_not_sign_in_and_are_limited(client: httpx.AsyncClient, store: Store, sql: Any) -> None:
     good = await make_token(store)
-    await store.access.revoke_token(good.split("_")[1])
+    await store.tokens.revoke_token(good.split("_")[1])
     statuses = [
         (await client.post("/v1/session", json={"token": good})).status_code for _ in range(int(WRONG_BURST) + 1)
     ]

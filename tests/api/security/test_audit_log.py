@@ -99,12 +99,12 @@ async def test_a_name_shared_by_several_tokens_revokes_none_of_them(
     refused = await client.delete("/v1/tokens/ci", headers=admin)
     assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
     assert all(f"{token_id} in {namespace}" in refused.json()["detail"] for namespace, token_id in ids.items())
-    assert all(token.is_valid for token in await store.access.list_tokens(None))
+    assert all(token.is_valid for token in await store.tokens.list_tokens(None))
     # A caller who can see only one of them means that one. An id always means one token, even if a name looks like it.
     team = bearer(await make_token(store, Role.ADMIN, "team-b", name=ids["team-a"]))
     assert (await client.delete("/v1/tokens/ci", headers=team)).json()["id"] == ids["team-b"]
     assert (await client.delete(f"/v1/tokens/{ids['team-a']}", headers=admin)).json()["name"] == "ci"
-    assert {token.id for token in await store.access.list_tokens(None) if token.revoked_at} == {
+    assert {token.id for token in await store.tokens.list_tokens(None) if token.revoked_at} == {
         ids["team-a"],
         ids["team-b"],
     }

@@ -133,21 +133,21 @@ async def test_a_token_is_cached_for_two_seconds(
     tokens, gone = Tokens(store=store, clock=fake_clock), Credential(await make_token(store, name="gone"))
     found = await tokens.find(gone)
     assert found is not None
-    await store.access.revoke_token(found.id)
+    await store.tokens.revoke_token(found.id)
     assert await tokens.find(gone) is not None
     await fake_clock.advance(REMEMBERED_SECONDS + 0.1)
     assert await tokens.find(gone) is None
 
 
 async def test_concurrent_requests_look_up_their_token_once(client: httpx.AsyncClient, store: Store) -> None:
-    token, find = await make_token(store), store.access.find_token
+    token, find = await make_token(store), store.tokens.find_token
     asked: list[str] = []
 
     async def counted(token_id: str) -> Any:
         asked.append(token_id)
         return await find(token_id)
 
-    with patch.object(type(store.access), "find_token", staticmethod(counted)):
+    with patch.object(type(store.tokens), "find_token", staticmethod(counted)):
         answers = await asyncio.gather(*(client.get("/v1/pauses", headers=bearer(token)) for _ in range(20)))
     assert {answer.status_code for answer in answers} == {200}
     assert asked == [token_id_of(token)]

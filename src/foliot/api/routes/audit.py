@@ -16,7 +16,7 @@ from foliot.api.requests.parameters import cursor_of, cursor_text, instant_of, t
 from foliot.api.security.permissions import Calling, PermissionRoute, requires
 from foliot.errors import Invalid
 from foliot.model.roles import Permission
-from foliot.store.access import AuditFilter, AuditRecord
+from foliot.store.audit_log import AuditFilter, AuditRecord
 from foliot.store.store import Store
 
 LOOK_BACK = timedelta(days=7)
@@ -69,7 +69,7 @@ def audit_router(*, store: Store) -> APIRouter:
             text_of(token, "token"),
         )
         before = min(cursor_of(after), (end, FIRST_ID)) if after else (end, FIRST_ID)
-        page = await store.access.list_audit(wanted, before, limit=page_size(limit), scan=SCAN_MAX)
+        page = await store.audit_log.list_audit(wanted, before, limit=page_size(limit), scan=SCAN_MAX)
         return answered(AuditPage(page.items, cursor_text(*page.following) if page.following else None, begin))
 
     return router

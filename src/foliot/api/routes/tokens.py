@@ -21,9 +21,9 @@ from foliot.errors import Conflict, Forbidden, NotFound
 from foliot.model.roles import EVERYWHERE, Caller, Permission, Role
 from foliot.model.run_request import Name
 from foliot.model.tokens import DEFAULT_LIFE, NEVER, Token, life_of, new_token_text
-from foliot.store.access import NewToken
 from foliot.store.postgres import Transaction
 from foliot.store.store import Store
+from foliot.store.tokens import NewToken
 from foliot.triggers.durations import FORM
 
 NAMESPACE_OR_ALL = r"^(\*|[a-z0-9][a-z0-9_-]*)$(?!\n)"
@@ -87,7 +87,7 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
     async def list_tokens(caller: Calling) -> Response:
         """Lists the tokens of this namespace, or every token if yours is valid for all namespaces. The texts of tokens
         are not shown."""
-        found = await store.access.list_tokens(None if caller.is_everywhere else caller.scope)
+        found = await store.tokens.list_tokens(None if caller.is_everywhere else caller.scope)
         return answered(TokenList([shown(token) for token in found]))
 
     @router.post("/v1/tokens", status_code=201, openapi_extra=creates)
@@ -104,7 +104,7 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         note = NoteWithin(request, "create_token", store=store)
 
         async def work(within: Transaction) -> TokenCreated:
-            made = await store.access.insert_token(new, within=within)
+            made = await store.tokens.insert_token(new, within=within)
             if made is None:
                 raise Conflict(
                     f"name: a token named {asked.name!r} already exists; revoke it first, or choose another name"
@@ -124,9 +124,9 @@ def tokens_router(*, store: Store, body_max_bytes: int) -> APIRouter:
         them: give the id.
         """
         within = None if caller.is_everywhere else caller.scope
-        token = the_one(reference, [] if "\0" in reference else await store.access.find_tokens_named(reference, within))
+        token = the_one(reference, [] if "\0" in reference else await store.tokens.find_tokens_named(reference, within))
         request.scope[TARGET] = token.id
-        revoked = await store.access.revoke_token(token.id)
+        revoked = await store.tokens.revoke_token(token.id)
         return answered(shown(revoked or token))
 
     return router

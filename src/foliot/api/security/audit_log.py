@@ -23,7 +23,7 @@ from foliot.events import EventBus
 from foliot.model.ids import new_id
 from foliot.model.namespace import DEFAULT
 from foliot.service import Service
-from foliot.store.access import AuditEntry
+from foliot.store.audit_log import AuditEntry
 from foliot.store.postgres import Beside, Transaction
 from foliot.store.store import Store
 
@@ -64,7 +64,7 @@ class AuditLog(Service):
         if not batch:
             return None
         try:
-            await self._store.access.insert_audit([entry for entry, _ in batch])
+            await self._store.audit_log.insert_audit([entry for entry, _ in batch])
         except Exception as error:
             for _, answer in batch:
                 if not answer.done():
@@ -100,7 +100,7 @@ class NoteWithin:
     def __init__(self, request: Request | None, action: str, *, store: Store) -> None:
         self._request = request
         self._action = action
-        self._access = store.access
+        self._audit_log = store.audit_log
         self._entry: AuditEntry | None = None
 
     def around(self, work: Callable[[Transaction], Awaitable[M]]) -> Callable[[Transaction], Awaitable[M]]:
@@ -112,7 +112,7 @@ class NoteWithin:
             is_new = getattr(made, "created", True)
             target = getattr(made, "id", None) if is_new else None
             if (entry := self._of(201 if is_new else 200, None if target is None else str(target))) is not None:
-                await self._access.insert_audit_within(within, [entry])
+                await self._audit_log.insert_audit_within(within, [entry])
             return made
 
         return noted
@@ -120,7 +120,7 @@ class NoteWithin:
     async def beside(self, write: Callable[[Beside | None], Awaitable[T]]) -> T:
         """Stores the entry with the one statement that `write` sends."""
         entry = self._of(201, None)
-        return await (write(None) if entry is None else self._access.with_audit([entry], write))
+        return await (write(None) if entry is None else self._audit_log.with_audit([entry], write))
 
     def committed(self) -> None:
         """Marks the request as recorded. Call it after the commit."""

@@ -227,7 +227,7 @@ class Tokens:
         return token
 
     async def _of_token(self, credential: Credential) -> Token | None:
-        found = await self._store.access.find_token(token_id_of(credential.text) or "")
+        found = await self._store.tokens.find_token(token_id_of(credential.text) or "")
         return found[1] if found is not None and is_hash_of(found[0], credential.text) and found[1].is_valid else None
 
     async def _of_session(self, credential: Credential) -> Token | None:
@@ -241,7 +241,7 @@ class Tokens:
         self._used_at[used] = now
         if len(self._used_at) > REMEMBERED_MAX:
             del self._used_at[next(iter(self._used_at))]
-        await self._store.access.note_use([token.id])
+        await self._store.tokens.note_use([token.id])
         if credential.is_session:
             await self._store.sessions.note_session_use(session_hash(credential.text))
 
