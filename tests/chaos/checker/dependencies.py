@@ -49,10 +49,12 @@ def _of_fired(history: History, job: Job, ends: dict[str, Change]) -> Iterator[s
     for upstream, number in used.items():
         if number > 1:
             yield f"job {job.name} was fired {number} times by run {upstream}"
+    # Several runs of one job that end in one transaction count once.
+    firing = {ends[upstream].transaction for upstream in used if upstream in ends}
     since = job.versions[0].made_at + SEEN
-    succeeded: dict[str, list[str]] = {
+    succeeded: dict[str, list[Change]] = {
         dependency: [
-            run.id
+            ends[run.id]
             for run in history.runs
             if run.job_id == dependency and run.state == "succeeded" and run.id in ends and ends[run.id].at > since
         ]
@@ -60,10 +62,10 @@ def _of_fired(history: History, job: Job, ends: dict[str, Change]) -> Iterator[s
     }
     if len(succeeded) == 1:
         # Each success counts.
-        for run_id in next(iter(succeeded.values())):
-            if run_id not in used:
-                yield f"job {job.name} was not fired by run {run_id}, which succeeded at {ends[run_id].at}"
+        for end in next(iter(succeeded.values())):
+            if end.transaction not in firing:
+                yield f"job {job.name} was not fired by run {end.run_id}, which succeeded at {end.at}"
     elif all(succeeded.values()):
-        latest = [max(runs, key=lambda run_id: ends[run_id].seq) for runs in succeeded.values()]
-        if not any(run_id in used for run_id in latest):
+        latest = [max(found, key=lambda end: end.seq) for found in succeeded.values()]
+        if not any(end.transaction in firing for end in latest):
             yield f"job {job.name} was not fired, although all its dependencies have succeeded since it last was"
