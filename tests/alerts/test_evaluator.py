@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from foliot.alerts.decisions import OPEN_MAX, OTHERS
 from foliot.alerts.evaluator import LEASE_SECONDS
+from foliot.alerts.lifecycle import OPEN_MAX, OTHERS
 from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.states import RunState

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from foliot.model.evaluation import evaluate
+from foliot.model.condition_evaluation import evaluate
 from foliot.model.expressions import DEPTH_MAX, LENGTH_MAX, EvaluationError, Expression, ExpressionError, Scope, parse
 from tests.support.steps import steps_of
 

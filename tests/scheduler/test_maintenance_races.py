@@ -21,7 +21,7 @@ import asyncpg
 import pytest
 
 import foliot.scheduler
-from foliot.model.fingerprint import WORKER_LOST_PATTERN
+from foliot.model.failure_fingerprint import WORKER_LOST_PATTERN
 from foliot.store import queries
 from tests.support.queries import query_named
 from tests.support.waiting import PATIENCE_SECONDS, until

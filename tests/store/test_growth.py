@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from foliot.model.fingerprint import WORKER_LOST_PATTERN
+from foliot.model.failure_fingerprint import WORKER_LOST_PATTERN
 from foliot.model.ids import SHARDS, new_id
 from foliot.model.namespace import Namespace, bare
 from foliot.model.outcome import Outcome

@@ -13,7 +13,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from foliot.alert_events import AlertsDecided
-from foliot.alerts.decisions import decide
 from foliot.alerts.facts import Facts
 from foliot.alerts.findings import Verdict
 from foliot.alerts.installation_conditions import (
@@ -27,6 +26,7 @@ from foliot.alerts.installation_conditions import (
     queue_lag,
 )
 from foliot.alerts.job_conditions import deadline, tick_missed
+from foliot.alerts.lifecycle import decide
 from foliot.alerts.run_conditions import counts_of, dead_letters, run_failed, starts_of, success_rate, unusual_duration
 from foliot.clock import Clock
 from foliot.config import Config

@@ -16,7 +16,7 @@ import msgspec
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
-from foliot.model.evaluation import evaluate, said_of
+from foliot.model.condition_evaluation import evaluate, said_of
 from foliot.model.expressions import (
     STATUSES,
     Call,

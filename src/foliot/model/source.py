@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
-from foliot.model.evaluation import evaluate
+from foliot.model.condition_evaluation import evaluate
 from foliot.model.expressions import MESSAGE_ROOTS, EvaluationError, ExpressionError, Scope
 from foliot.model.expressions import parse as parse_condition
 from foliot.model.field_rules import Rule, all_of, any_of, field_is, given, not_given

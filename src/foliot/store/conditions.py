@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.conditions import RESULT_MAX_BYTES, Condition, Decision, StepOutcome
-from foliot.model.fingerprint import error_pattern
+from foliot.model.failure_fingerprint import error_pattern
 from foliot.model.ids import not_finished_before
 from foliot.model.outcome import error_of
 from foliot.model.states import RunState

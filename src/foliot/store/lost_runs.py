@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from foliot.model.fingerprint import WORKER_LOST_PATTERN
+from foliot.model.failure_fingerprint import WORKER_LOST_PATTERN
 from foliot.store import queries
 from foliot.store.postgres import Database
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from foliot.model.fingerprint import error_pattern
+from foliot.model.failure_fingerprint import error_pattern
 from foliot.model.ids import none_finished_before
 from foliot.model.outcome import Outcome
 from foliot.model.priority import aging_microseconds

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foliot.model.fingerprint import PATTERN_MAX, WORKER_LOST_PATTERN, error_pattern, pattern_of
+from foliot.model.failure_fingerprint import PATTERN_MAX, WORKER_LOST_PATTERN, error_pattern, pattern_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foliot.model.evaluation import evaluate, said_of
+from foliot.model.condition_evaluation import evaluate, said_of
 from foliot.model.expressions import EvaluationError, Scope, parse
 
 STEPS: dict[str, dict[str, Any]] = {
