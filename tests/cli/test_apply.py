@@ -395,6 +395,28 @@ scope: {tag: billing}
     shell.done("alerts", "rules", "delete", "applied-rate")
 
 
+def test_sources_are_created_changed_and_left_alone(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "sources.yaml"
+    file.write_text("{kind: source, name: applied-hook, from: webhook, secret: env:HOOK_SECRET, task: simulate}")
+    assert "source: webhook -> simulate" in shell.done("apply", str(file), "--dry-run")
+    assert "applied-hook" not in shell.foliot("sources").out
+    assert actions(shell.foliot("apply", "--json", str(file))) == {"applied-hook": "create"}
+    assert actions(shell.foliot("apply", "--json", str(file))) == {"applied-hook": "unchanged"}
+    file.write_text(file.read_text().replace("simulate", "simulate, priority: 5"))
+    changed = json.loads(shell.foliot("apply", "--json", str(file)).out)["items"][0]
+    assert changed["changes"] == {"priority": {"from": None, "to": 5}}
+    file.write_text(file.read_text().replace("HOOK_SECRET", "SECRET_OF_OTHERS"))
+    refused = shell.foliot("apply", str(file))
+    assert refused.code == 1
+    assert "secret_references" in refused.out
+    for text, why in (("from: pigeon", "from: "), ("task: simulate", "from: required"), ("from: redis", "task")):
+        file.write_text(f"kind: source\nname: applied-hook\n{text}\n")
+        wrong = shell.foliot("apply", str(file))
+        assert wrong.code == 2
+        assert why in wrong.err
+    shell.done("sources", "delete", "applied-hook")
+
+
 def test_a_word_that_yaml_reads_as_true_must_be_quoted(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text("{name: x, command: date, cron: '@daily', notify: [{url: 'https://a.example', on: [failed]}]}")

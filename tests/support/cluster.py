@@ -9,6 +9,9 @@ from contextlib import AsyncExitStack
 from tests.support.processes import FoliotProcess
 from tests.support.server import PostgresServer
 
+HOOK_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+"""Sources may name it as env:HOOK_SECRET, and a broker that does not answer as env:ABSENT_BROKER."""
+
 
 class Cluster:
     """Runs on its own thread and event loop, because each test has a new loop."""
@@ -35,7 +38,11 @@ class Cluster:
         try:
             database = await self._postgres.clone()
             async with AsyncExitStack() as stack:
-                environment = {"FOLIOT_DATABASE_URL": self._postgres.url_of(database), "FOLIOT_PORT": "0"}
+                environment = {
+                    "FOLIOT_DATABASE_URL": self._postgres.url_of(database), "FOLIOT_PORT": "0",
+                    "FOLIOT_SECRET_REFERENCES": "env:HOOK_SECRET,env:ABSENT_BROKER",
+                    "HOOK_SECRET": HOOK_SECRET, "ABSENT_BROKER": "redis://127.0.0.1:9/0",
+                }  # fmt: skip
                 parts = {
                     part: await stack.enter_async_context(FoliotProcess(*command, environment=environment))
                     for part, *command in (

@@ -17,9 +17,11 @@ import msgspec
 
 from foliot.api.openapi.schemas import recurring
 from foliot.cli.columns import Column
-from foliot.cli.job_files import Declared
+from foliot.cli.job_files import AnyDeclared, Declared
 from foliot.cli.progress import tracked
 from foliot.cli.rule_files import DeclaredRule, changes_of
+from foliot.cli.source_files import DeclaredSource
+from foliot.cli.source_files import changes_of as source_changes_of
 from foliot.cli.tables import Cell, clean, table
 from foliot.clock import SystemClock
 from foliot.errors import FoliotError, NotFound
@@ -28,8 +30,10 @@ from foliot.model.ids import new_id
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.schedule import Schedule
+from foliot.model.source import Source
 from foliot.sdk.alert_operations import AlertOperations
 from foliot.sdk.client import Client
+from foliot.sdk.source_operations import SourceOperations
 
 MARK = "applied_by"
 Action = Literal["create", "change", "replace", "run", "unchanged", "remove", "refuse"]
@@ -45,7 +49,7 @@ Changes = dict[str, tuple[Any, Any]]
 class Step:
     name: str
     action: Action
-    declared: Declared | DeclaredRule | None = None
+    declared: AnyDeclared | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     """The body to send: the whole job, or its changed fields."""
     changes: Changes = field(default_factory=dict)
@@ -89,12 +93,18 @@ def find_steps(
 def find_rule_steps(client: AlertOperations, rules: Sequence[DeclaredRule]) -> list[Step]:
     """Compares the declared alert rules with the server's."""
     found = changes_of(client, rules)
-    steps = []
-    for rule in rules:
-        changes = found[rule.name]
-        action: Action = "create" if changes is None else "change" if changes else "unchanged"
-        steps.append(Step(rule.name, action, rule, rule.fields, changes or {}))
-    return steps
+    return [_put_step(rule, found[rule.name]) for rule in rules]
+
+
+def find_source_steps(client: SourceOperations, sources: Sequence[DeclaredSource]) -> list[Step]:
+    """Compares the declared sources with the server's."""
+    found = source_changes_of(client, sources)
+    return [_put_step(source, changes) for source, changes in zip(sources, found, strict=True)]
+
+
+def _put_step(declared: DeclaredRule | DeclaredSource, changes: Changes | None) -> Step:
+    action: Action = "create" if changes is None else "change" if changes else "unchanged"
+    return Step(declared.name, action, declared, declared.fields, changes or {})
 
 
 def carry_out(client: Client, steps: Sequence[Step], *, is_quiet: bool) -> list[Step]:
@@ -198,9 +208,9 @@ def _patch(changes: Changes) -> dict[str, Any]:
 
 
 def _apply(client: Client, step: Step) -> Step:
-    if isinstance(step.declared, DeclaredRule) and isinstance(client, AlertOperations):
+    if isinstance(step.declared, DeclaredRule | DeclaredSource):
         if step.action != "unchanged":
-            client.put_alert_rule(step.name, step.fields)
+            _put(client, step)
         return step
     match step.action:
         case "run":
@@ -221,6 +231,13 @@ def _apply(client: Client, step: Step) -> Step:
     return step
 
 
+def _put(client: Client, step: Step) -> None:
+    if isinstance(step.declared, DeclaredRule) and isinstance(client, AlertOperations):
+        client.put_alert_rule(step.name, step.fields)
+    elif isinstance(step.declared, DeclaredSource) and isinstance(client, SourceOperations):
+        client.put_source(step.name, step.fields)
+
+
 def _key(fields: Mapping[str, Any]) -> str:
     return f"apply:{hashlib.sha256(msgspec.json.encode(fields, order='deterministic')).hexdigest()}"
 
@@ -234,6 +251,8 @@ def _detail(step: Step) -> str:
         return step.reason
     if isinstance(step.declared, DeclaredRule) and step.action == "create":
         return f"alert rule: {kind_of(step.declared.rule)}"
+    if isinstance(step.declared, DeclaredSource) and step.action == "create":
+        return source_summary(step.declared.source)
     if step.action == "run":
         return f"run once: a workflow of {len(step.fields['steps'])} steps"
     if step.action == "create":
@@ -256,6 +275,12 @@ def _summary(fields: Mapping[str, Any]) -> str:
         or fields.get("job_type")
     )
     return f"{_short(when)}{zone}: {_short(what)}"
+
+
+def source_summary(source: Source) -> str:
+    """Where its messages come from, and the task."""
+    topic = f" {source.topic}" if source.topic else ""
+    return f"source: {source.kind}{topic} -> {source.task}"
 
 
 def _is_mark_alone(pair: tuple[Any, Any]) -> bool:

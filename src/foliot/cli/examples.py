@@ -59,6 +59,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "foliot alerts channels set chat title='{{ severity }}: {{ title }}'",
         "foliot alerts test ops",
     ),
+    "sources": (
+        "foliot sources",
+        "foliot sources put orders orders.yaml --dry-run",
+        "foliot sources dead orders",
+        "foliot sources retry orders --all",
+    ),
     "history": (
         "foliot history days",
         "foliot history query 'select task, count(*) from runs where state = $$failed$$ group by all'",

@@ -1,8 +1,10 @@
-"""Reads files that declare jobs and alert rules, in YAML or JSON. Each error names the file, the line and the field.
+"""Reads files that declare jobs, alert rules and sources, in YAML or JSON. Each error names the file, the line and the
+field.
 
 A file has one or many documents. A document is an object, or a list of objects. An object of kind `job`, the default,
 has the fields of `POST /v1/jobs`. An object of kind `workflow` has the fields of `POST /v1/workflows`; without a
-schedule it runs once. An object of kind `alert_rule` has a name and the fields of `PUT /v1/alert-rules/{name}`.
+schedule it runs once. An object of kind `alert_rule` has a name and the fields of `PUT /v1/alert-rules/{name}`. An
+object of kind `source` has a name and the fields of `PUT /v1/sources/{name}`, with `from` for `kind`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import yaml
 from foliot.api.requests.bodies import decode
 from foliot.cli.file_errors import STEPS, find_errors
 from foliot.cli.rule_files import DeclaredRule, declared_rule
+from foliot.cli.source_files import DeclaredSource, declared_source
 from foliot.clock import SystemClock
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
@@ -34,7 +37,7 @@ from foliot.model.workflow_request import WorkflowRequest
 
 SUFFIXES = (".yaml", ".yml", ".json")
 DEFAULT_KIND = "job"
-RULE_KIND = "alert_rule"
+RULE_KIND, SOURCE_KIND = "alert_rule", "source"
 # Fields that a declaration can't have, and why.
 NOT_DECLARABLE = {
     "max_runs": "it changes with each run; use end_at",
@@ -82,14 +85,15 @@ class Declared:
     """The fields as in the file. They differ from `fields` for a workflow."""
 
 
+AnyDeclared = Declared | DeclaredRule | DeclaredSource
 Check = Callable[[Declared, Collection[str]], None]
 """Raises `Invalid` for an invalid job; also gets the names of all declared jobs."""
 
 
-def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[Declared | DeclaredRule]:
-    """All jobs and rules that the files declare. Raises `InvalidFiles` with all errors, also those from `check_job`."""
+def read_files(paths: Sequence[str], check_job: Check | None = None) -> list[AnyDeclared]:
+    """Everything that the files declare. Raises `InvalidFiles` with all errors, also those from `check_job`."""
     errors: list[FileError] = []
-    read = [_read(path) for path in _files(paths, errors)]
+    read = [read_documents(path) for path in _files(paths, errors)]
     names = {
         str(value["name"])
         for documents, _ in read
@@ -171,7 +175,7 @@ def _files(paths: Sequence[str], errors: list[FileError]) -> Iterator[str]:
         yield from inside
 
 
-def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[FileError]]:
+def read_documents(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[FileError]]:
     """The documents of a file, or the errors that prevent reading it."""
     try:
         text = (sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()).decode("utf-8-sig")
@@ -184,20 +188,21 @@ def _read(path: str) -> tuple[list[tuple[str, Any, yaml.Node | None]], list[File
         return [], error.errors
 
 
-def declared(value: Mapping[Any, Any], path: str, line: int) -> Declared | DeclaredRule:
+def declared(value: Mapping[Any, Any], path: str, line: int) -> AnyDeclared:
     """Parses a document of any kind. Raises `Invalid`, as the server would, for invalid fields."""
-    if value.get("kind") != RULE_KIND:
+    kind = value.get("kind")
+    if kind not in (RULE_KIND, SOURCE_KIND):
         return declared_document(value, path, line)
     fields = {str(name): inner for name, inner in value.items() if name != "kind"}
     refuse_unwritable(fields, "")
-    return declared_rule(fields, path, line)
+    return declared_rule(fields, path, line) if kind == RULE_KIND else declared_source(fields, path, line)
 
 
 def declared_document(value: Mapping[Any, Any], path: str, line: int) -> Declared:
     """Parses a job or a workflow. Raises `Invalid`, as the server would, for invalid fields."""
     fields = {str(name): inner for name, inner in value.items()}
     kind = fields.pop("kind", DEFAULT_KIND)
-    kinds = (*KINDS, RULE_KIND)
+    kinds = (*KINDS, RULE_KIND, SOURCE_KIND)
     if kind not in kinds:
         raise Invalid(
             f"kind: unknown kind {kind!r}{did_you_mean(str(kind), kinds)}; valid kinds: {', '.join(kinds)}",
@@ -304,8 +309,8 @@ def line_of(node: yaml.Node | None, field: str) -> int:
     return line
 
 
-def _repeated_names(found: Sequence[Declared | DeclaredRule]) -> Iterator[FileError]:
-    first: dict[tuple[type, str], Declared | DeclaredRule] = {}
+def _repeated_names(found: Sequence[AnyDeclared]) -> Iterator[FileError]:
+    first: dict[tuple[type, str], AnyDeclared] = {}
     for job in found:
         before = first.setdefault((type(job), job.name), job)
         if before is not job:

@@ -58,6 +58,7 @@ COMMANDS = {
     "workers": "List workers; drain a worker.",
     "queues": "List queues; set the limits of a queue.",
     "explain": "Explain why a run, job or queue is not running.",
+    "sources": "List and pause sources of jobs; retry dead messages.",
     "alerts": "Show and silence alerts; manage their rules and channels.",
     "tasks": "List tasks and show their arguments; disable built-in tasks.",
     "token": "List, create and revoke tokens.",

@@ -7,12 +7,27 @@ from pathlib import Path
 import click
 import msgspec
 
-from foliot.cli.apply_plan import Policy, as_items, carry_out, find_rule_steps, find_steps, finish, show
+from foliot.cli.apply_plan import (
+    Policy,
+    as_items,
+    carry_out,
+    find_rule_steps,
+    find_source_steps,
+    find_steps,
+    finish,
+    show,
+)
 from foliot.cli.job_files import Declared, InvalidFiles, read_files
 from foliot.cli.options import json_option
 from foliot.cli.rule_files import DeclaredRule
 from foliot.cli.server_check import ServerCheck
+from foliot.cli.source_files import DeclaredSource
 from foliot.sdk.alert_operations import AlertOperations
+from foliot.sdk.source_operations import SourceOperations
+
+
+class ApplyClient(AlertOperations, SourceOperations):
+    """A client for everything that files declare."""
 
 
 @click.command()
@@ -29,17 +44,17 @@ from foliot.sdk.alert_operations import AlertOperations
 def command(
     files: tuple[str, ...], dry_run: bool, prune: bool, set_name: str | None, adopt: bool, as_json: bool
 ) -> None:
-    """Create, change and delete recurring jobs to match files; create and change alert rules.
+    """Create, change and delete recurring jobs to match files; create and change alert rules and sources.
 
     FILE is a YAML or JSON file, a directory of such files, or - for standard input. Each document is a job with the
-    fields of the API and a name, or a list of such jobs; with `kind: alert_rule` it is an alert rule. Unchanged jobs
-    and rules are left alone. The server checks every job before any change, also with --dry-run, and all errors are
-    shown at once.
+    fields of the API and a name, or a list of such jobs; with `kind: alert_rule` it is an alert rule, and with
+    `kind: source` a source of jobs. What is unchanged is left alone. The server checks every job before any change,
+    also with --dry-run, and all errors are shown at once.
 
     Exit codes: 0 success; 1 the server rejected something; 2 the files are invalid and nothing was changed.
     """
     policy = Policy(set_name or default_set_name(files), is_pruning=prune, is_adopting=adopt)
-    with AlertOperations.from_environment() as client:
+    with ApplyClient.from_environment() as client:
         server_check = ServerCheck(client)
         try:
             declared = read_files(files, server_check.check)
@@ -52,6 +67,7 @@ def command(
         jobs = [one for one in declared if isinstance(one, Declared)]
         steps = find_steps(client, jobs, server_check.answers(), policy, is_quiet=as_json)
         steps += find_rule_steps(client, [one for one in declared if isinstance(one, DeclaredRule)])
+        steps += find_source_steps(client, [one for one in declared if isinstance(one, DeclaredSource)])
         if not dry_run:
             steps = carry_out(client, steps, is_quiet=as_json)
     if as_json:

@@ -69,7 +69,7 @@ where name = :name::text
 select partition, next from foliot.source_places where source = :source::text
 
 -- name: store_places(source, partitions, nexts)
--- In the transaction of the jobs. A node that is late may set a place back: its messages come again, and change nothing.
+-- In the transaction of the jobs. A node that is late may set a place back: its messages come again and change nothing.
 insert into foliot.source_places (source, partition, next)
 select s.name, p.partition, p.next
 from foliot.sources s, unnest(:partitions::text[], :nexts::bigint[]) as p (partition, next)
