@@ -26,6 +26,37 @@ export default async function journey({ page, base, api, ask, until, look }) {
   await dialog.waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
+  // From the day to the hour of one tick, which links what was in its way; the time itself can be dragged over.
+  const other = await api("GET", "/v1/jobs/hourly/runs?limit=1");
+  await ask("sql", { statement: `insert into foliot.ticks (job_id, tick_at, until_at, noted_at, reason) select '${job.id}', date_trunc('hour', now()) - interval '15 hours', date_trunc('hour', now()) - interval '9 hours', now(), 'missed'; insert into foliot.ticks (job_id, tick_at, noted_at, reason, blocked_by) select '${job.id}', date_trunc('hour', now()) - interval '7 hours', now(), 'overlap', '${other.items[0].id}'` });
+  await page.getByRole("button", { name: "Day", exact: true }).click();
+  const timeline = page.getByRole("slider", { name: "Ticks of hourly, day" });
+  await timeline.waitFor();
+  await look("ticks of a day");
+  await timeline.focus();
+  await page.keyboard.press("Home");
+  await until(async () => /Missed/.test(await timeline.getAttribute("aria-valuetext")), "a downtime is one bar");
+  await page.keyboard.press("ArrowRight");
+  await until(async () => /Overlap 1/.test(await timeline.getAttribute("aria-valuetext")), "the next bar is the tick that was left out");
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: "Open the run that was in the way" }).waitFor();
+  await page.getByRole("button", { name: "Look closer" }).click();
+  await page.getByRole("slider", { name: "Ticks of hourly, hour" }).waitFor();
+  await page.getByRole("button", { name: "Week", exact: true }).click();
+  const week = page.getByRole("slider", { name: "Ticks of hourly, week" });
+  const wide = await week.boundingBox();
+  await page.mouse.move(wide.x + wide.width * 0.985, wide.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(wide.x + wide.width * 0.95, wide.y + 20, { steps: 4 });
+  await page.mouse.move(wide.x + wide.width * 0.9, wide.y + 20, { steps: 4 });
+  await page.mouse.up();
+  await dialog.getByRole("button", { name: /^Run \d+ ticks/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  // What comes next, and how long runs take.
+  await page.getByRole("button", { name: "Show 40 more" }).click();
+  await page.getByRole("button", { name: "Show fewer" }).waitFor();
+  await page.getByText("Its ticks are 1 h apart, so runs end well before the next one is due.").waitFor();
   await api("POST", "/v1/jobs", { name: "fails", command: "echo <b>no</b>; exit 3", retries: 0 });
   await until(async () => (await api("GET", "/v1/runs?state=failed&limit=5")).items.length === 1, "a run fails");
   await page.goto(`${base}/ui/runs`);

@@ -21,10 +21,15 @@ export function toneOf(tick: TickLike): Tone {
 /** The worst first: what somebody should look at. */
 const BY_WEIGHT = ["failed", "missed", "overlap", "cancelled", "superseded", "skipped", "paused", "excluded", "running", "held", "ready", "scheduled", "succeeded"];
 
-/** The outcome that stands for many. One that is not known counts as bad as a missed tick. */
-export function worstOutcome(outcomes: readonly string[]): string | null {
+/** One that is not known counts as bad as a missed tick. */
+export function worstFirst(outcomes: readonly string[]): string[] {
   const weight = (outcome: string) => (BY_WEIGHT.includes(outcome) ? BY_WEIGHT.indexOf(outcome) : 1);
-  return [...outcomes].sort((one, other) => weight(one) - weight(other))[0] ?? null;
+  return [...outcomes].sort((one, other) => weight(one) - weight(other));
+}
+
+/** The outcome that stands for many. */
+export function worstOutcome(outcomes: readonly string[]): string | null {
+  return worstFirst(outcomes)[0] ?? null;
 }
 
 export interface TickSums {
@@ -35,10 +40,18 @@ export interface TickSums {
   outcomes: [string, number][];
 }
 
+/** Of the runs that ended, the share that ended well. */
+export function successOf(outcomes: readonly (readonly [string, number])[]): { share: number | null; ended: number } {
+  const counts = new Map(outcomes);
+  const good = counts.get("succeeded") ?? 0;
+  const ended = good + (counts.get("failed") ?? 0);
+  return { share: ended > 0 ? good / ended : null, ended };
+}
+
 export function sumTicks(ticks: readonly TickLike[]): TickSums {
   const counts = new Map<string, number>();
   for (const tick of ticks) counts.set(tick.outcome, (counts.get(tick.outcome) ?? 0) + 1);
-  const good = counts.get("succeeded") ?? 0;
-  const ended = good + (counts.get("failed") ?? 0);
-  return { successShare: ended > 0 ? good / ended : null, ended, outcomes: [...counts].sort((left, right) => right[1] - left[1]) };
+  const outcomes = [...counts].sort((left, right) => right[1] - left[1]);
+  const { share, ended } = successOf(outcomes);
+  return { successShare: share, ended, outcomes };
 }

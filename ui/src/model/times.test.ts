@@ -1,5 +1,5 @@
-import { describe, expect, it } from "vitest";
-import { absolute, countdown, dayOf, duration, full, isZone, offset, parseDuration, relative, zoneLabel } from "./times";
+import { describe, expect, it, test } from "vitest";
+import { absolute, countdown, dayOf, duration, full, isZone, offset, parseDuration, relative, startOfDay, timeRange, zoneLabel } from "./times";
 
 const NOW = Date.parse("2026-11-18T20:00:00Z");
 
@@ -89,4 +89,23 @@ describe("countdown and parseDuration", () => {
     ["soon", null],
     ["5", null],
   ])("%s is %s seconds", (text, seconds) => expect(parseDuration(text)).toBe(seconds));
+});
+
+describe("the start of a day", () => {
+  it.each([
+    ["2026-03-29", "Europe/Berlin", "2026-03-28T23:00:00.000Z"],
+    ["2026-03-30", "Europe/Berlin", "2026-03-29T22:00:00.000Z"],
+    ["2026-10-25", "Europe/Berlin", "2026-10-24T22:00:00.000Z"],
+    ["2026-11-18", "America/New_York", "2026-11-18T05:00:00.000Z"],
+    ["2026-11-18", "Asia/Kolkata", "2026-11-17T18:30:00.000Z"],
+    ["2026-11-18", "UTC", "2026-11-18T00:00:00.000Z"],
+    // There, clocks skip the hour after midnight.
+    ["2026-03-29", "Asia/Beirut", "2026-03-28T22:00:00.000Z"],
+  ])("%s in %s", (day, zone, at) => expect(new Date(startOfDay(day, zone)).toISOString()).toBe(at));
+});
+
+test("a range of times says the day twice only if it differs", () => {
+  const [from, near, far] = ["2026-11-17T08:00:00Z", "2026-11-17T09:30:00Z", "2026-11-18T09:30:00Z"];
+  expect(timeRange(from, near, "UTC", NOW)).toBe("17 Nov, 08:00:00 – 09:30:00");
+  expect(timeRange(from, far, "UTC", Date.parse("2026-12-01T00:00:00Z"))).toBe("17 Nov, 08:00:00 – 18 Nov, 09:30:00");
 });

@@ -39,6 +39,7 @@ function formatter(zone: string, options: Intl.DateTimeFormatOptions): Intl.Date
   return found;
 }
 
+const HOUR = 3_600_000;
 const CLOCK: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit" };
 const CLOCK_MS: Intl.DateTimeFormatOptions = { ...CLOCK, fractionalSecondDigits: 3 };
 const DAY: Intl.DateTimeFormatOptions = { day: "numeric", month: "short" };
@@ -57,6 +58,17 @@ export function dayOf(at: Instant, zone: string): string {
   return `${get("year")}-${get("month")}-${get("day")}`;
 }
 
+/** The first moment of a day such as 2026-11-18 in a zone, also where the clocks change at midnight. */
+export function startOfDay(day: string, zone: string): number {
+  const noon = Date.parse(`${day}T12:00:00Z`);
+  const shift = Date.parse(`${dayOf(noon, zone)}T${clockTime(noon, zone)}Z`) - noon;
+  let at = Date.parse(`${day}T00:00:00Z`) - shift;
+  // A clock change between midnight and noon moves it by its length.
+  const there = Date.parse(`${dayOf(at, zone)}T${clockTime(at, zone)}Z`);
+  at -= there - Date.parse(`${day}T00:00:00Z`);
+  return dayOf(at, zone) === day ? at : at + HOUR;
+}
+
 /** "14:03:22" today, "17 Nov, 14:03:22" this year, with the year otherwise. */
 export function absolute(at: Instant, zone: string, now: number, precision: Precision = "second"): string {
   const time = clockTime(at, zone, precision);
@@ -64,6 +76,18 @@ export function absolute(at: Instant, zone: string, now: number, precision: Prec
   if (day === dayOf(now, zone)) return time;
   const isThisYear = day.slice(0, 4) === dayOf(now, zone).slice(0, 4);
   return `${formatter(zone, isThisYear ? DAY : DAY_YEAR).format(millis(at))}, ${time}`;
+}
+
+/** "14:03:22 – 14:10:00"; the day is said twice only if it differs. */
+export function timeRange(from: Instant, to: Instant, zone: string, now: number): string {
+  const end = dayOf(from, zone) === dayOf(to, zone) ? clockTime(to, zone) : absolute(to, zone, now);
+  return `${absolute(from, zone, now)} – ${end}`;
+}
+
+/** Below an axis: the time of day, the day, or the month, by how much the axis shows. */
+export function axisTime(at: Instant, zone: string, length: number): string {
+  if (length <= 36 * HOUR) return clockTime(at, zone, "minute");
+  return formatter(zone, DAY).format(millis(at));
 }
 
 /** "Wed, 18 Nov 2026, 14:03:22" */

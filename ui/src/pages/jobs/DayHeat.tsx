@@ -1,13 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
-import { type KeyboardEvent, useEffect, useMemo, useState } from "react";
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { client, data } from "~/api/client";
 import { key } from "~/api/queries";
 import { box, useCanvas } from "~/components/canvas";
 import { hideTip, showTip } from "~/components/Tip";
 import { useLiveRefresh } from "~/live/useLiveRefresh";
 import { moved, weekdayOf, WEEKDAYS } from "~/model/calendarDays";
-import { LOCALE } from "~/model/times";
+import { LOCALE, startOfDay } from "~/model/times";
 import { toneOf, worstOutcome } from "~/model/ticks";
 import type { Tone } from "~/model/states";
 import { text } from "~/texts/en";
@@ -31,7 +30,7 @@ interface Day {
 const dayName = (date: string) => new Intl.DateTimeFormat(LOCALE, { weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC" }).format(new Date(`${date}T00:00:00Z`));
 
 /** A year of days: the worst outcome of each past one, and what is planned. */
-export function DayHeat({ job }: { job: Job }) {
+export function DayHeat({ job, onDay }: { job: Job; onDay: (begin: number, end: number) => void }) {
   const found = useQuery({ queryKey: key("job", job.id, "days"), queryFn: () => data(client.GET("/v1/jobs/{reference}/ticks/days", { params: { path: { reference: job.id } } })), staleTime: 30_000 });
   useLiveRefresh(() => void found.refetch(), { every: 60_000 });
   const days = useMemo<Day[]>(() => {
@@ -60,11 +59,10 @@ export function DayHeat({ job }: { job: Job }) {
     });
   }, [found.data]);
   if (days.length === 0) return null;
-  return <Picture job={job} days={days} countedFrom={found.data?.counted_from ?? null} />;
+  return <Picture job={job} days={days} zone={found.data?.timezone ?? "UTC"} countedFrom={found.data?.counted_from ?? null} onDay={onDay} />;
 }
 
-function Picture({ job, days, countedFrom }: { job: Job; days: readonly Day[]; countedFrom: string | null }) {
-  const navigate = useNavigate();
+function Picture({ job, days, zone, countedFrom, onDay }: { job: Job; days: readonly Day[]; zone: string; countedFrom: string | null; onDay: (begin: number, end: number) => void }) {
   const [at, setAt] = useState<number | null>(null);
   const shift = days[0] ? WEEKDAYS.indexOf(weekdayOf(days[0].date)) : 0;
   const weeks = Math.ceil((days.length + shift) / 7);
@@ -80,8 +78,11 @@ function Picture({ job, days, countedFrom }: { job: Job; days: readonly Day[]; c
           context.fillStyle = paint("--ink-3");
           context.fillText(new Intl.DateTimeFormat(LOCALE, { month: "short", timeZone: "UTC" }).format(new Date(`${day.date}T00:00:00Z`)), x, 9);
         }
-        context.fillStyle = paint(day.tone ? `--${day.tone}-solid` : day.isExcluded ? "--held-soft" : day.isPlanned ? "--scheduled-soft" : "--sunken");
+        const isAhead = day.tone === null && (day.isExcluded || day.isPlanned);
+        context.globalAlpha = isAhead ? 0.3 : 1;
+        context.fillStyle = paint(day.tone ? `--${day.tone}-solid` : day.isExcluded ? "--held-solid" : day.isPlanned ? "--scheduled-solid" : "--sunken");
         box(context, x, y, size - gap, size - gap, 2);
+        context.globalAlpha = 1;
         if (day.isClockChange || index === at || index === PAST) {
           context.strokeStyle = paint(index === at ? "--accent" : index === PAST ? "--ink" : "--held-solid");
           context.lineWidth = 1.5;
@@ -101,9 +102,16 @@ function Picture({ job, days, countedFrom }: { job: Job; days: readonly Day[]; c
     showTip(canvas, day.told, new DOMRect(left + x, top + y, size, size));
     return hideTip;
   }, [at, days, weeks, shift, ref]);
+  const scroller = useRef<HTMLDivElement>(null);
+  // On a phone, today is in view at first.
+  useEffect(() => {
+    const element = scroller.current;
+    if (element) element.scrollLeft = (element.scrollWidth * (PAST + shift)) / (weeks * 7) - element.clientWidth * 0.7;
+  }, [weeks, shift]);
   const open = (index: number) => {
     const day = days[index];
-    if (day?.tone) void navigate({ to: "/runs" as never, search: { q: `job:${job.name} since:${day.date} until:${moved(day.date, 1)}` } as never });
+    // Only days that have begun have something to show.
+    if (day && index <= PAST) onDay(startOfDay(day.date, zone), startOfDay(moved(day.date, 1), zone));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -7, ArrowRight: 7, ArrowUp: -1, ArrowDown: 1 }[event.key];
@@ -116,28 +124,30 @@ function Picture({ job, days, countedFrom }: { job: Job; days: readonly Day[]; c
     <section className={styles.heat}>
       <h2>{words.heat.title}</h2>
       <div className={styles.card}>
-        <canvas
-          ref={ref}
-          className={styles.canvas}
-          role="slider"
-          tabIndex={0}
-          aria-label={words.heat.label(job.name)}
-          aria-valuemin={0}
-          aria-valuemax={days.length - 1}
-          aria-valuenow={at ?? PAST}
-          aria-valuetext={days[at ?? PAST]?.told ?? ""}
-          onKeyDown={onKeyDown}
-          onBlur={() => setAt(null)}
-          onPointerLeave={() => setAt(null)}
-          onClick={() => at !== null && open(at)}
-          onPointerMove={(event) => {
-            const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
-            const size = Math.min(width / weeks, (height - LABELS) / 7);
-            const row = Math.floor((event.clientY - top - LABELS) / size);
-            const index = Math.floor((event.clientX - left) / size) * 7 + row - shift;
-            setAt(row >= 0 && row < 7 && index >= 0 && index < days.length ? index : null);
-          }}
-        />
+        <div ref={scroller} className={styles.scroll}>
+          <canvas
+            ref={ref}
+            className={styles.canvas}
+            role="slider"
+            tabIndex={0}
+            aria-label={words.heat.label(job.name)}
+            aria-valuemin={0}
+            aria-valuemax={days.length - 1}
+            aria-valuenow={at ?? PAST}
+            aria-valuetext={days[at ?? PAST]?.told ?? ""}
+            onKeyDown={onKeyDown}
+            onBlur={() => setAt(null)}
+            onPointerLeave={() => setAt(null)}
+            onClick={() => at !== null && open(at)}
+            onPointerMove={(event) => {
+              const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
+              const size = Math.min(width / weeks, (height - LABELS) / 7);
+              const row = Math.floor((event.clientY - top - LABELS) / size);
+              const index = Math.floor((event.clientX - left) / size) * 7 + row - shift;
+              setAt(row >= 0 && row < 7 && index >= 0 && index < days.length ? index : null);
+            }}
+          />
+        </div>
         <ul className={styles.legend}>
           {(["succeeded", "failed", "planned", "excluded", "clocks"] as const).map((kind) => (
             <li key={kind}>

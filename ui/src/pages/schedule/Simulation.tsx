@@ -1,9 +1,9 @@
-import type { PreviewTick, SchedulePreview } from "~/api/schema";
+import type { SchedulePreview } from "~/api/schema";
 import { classes } from "~/components/classes";
+import { FireList } from "~/components/FireList";
 import { Skeleton } from "~/components/Skeleton";
 import { Time } from "~/components/Time";
-import { Explained } from "~/components/Tip";
-import { duration, millis } from "~/model/times";
+import { duration } from "~/model/times";
 import { text } from "~/texts/en";
 import styles from "./Simulation.module.css";
 import { YearStrip } from "./YearStrip";
@@ -32,7 +32,7 @@ export function Simulation({ preview, isOld, isWrong, overlap }: { preview: Sche
       </section>
       <section>
         <h3>{words.next}</h3>
-        <Ticks ticks={preview.next.slice(0, NEXT)} zone={preview.timezone} />
+        <FireList ticks={preview.next.slice(0, NEXT)} zone={preview.timezone} />
       </section>
       <section>
         <h3>{words.year}</h3>
@@ -46,7 +46,7 @@ export function Simulation({ preview, isOld, isWrong, overlap }: { preview: Sche
             <p>
               {night.kind === "gap" ? words.gap(night.minutes) : words.fold(night.minutes)}: <Time at={night.at} form="absolute" precision="minute" jobZone={preview.timezone} withoutZone />
             </p>
-            {night.ticks.length === 0 ? <p className="quiet">{words.noFire}</p> : night.ticks.length > 4 ? <p className="quiet">{words.fires(night.ticks.length, night.more)}</p> : <Ticks ticks={night.ticks} zone={preview.timezone} />}
+            {night.ticks.length === 0 ? <p className="quiet">{words.noFire}</p> : night.ticks.length > 4 ? <p className="quiet">{words.fires(night.ticks.length, night.more)}</p> : <FireList ticks={night.ticks} zone={preview.timezone} />}
           </div>
         ))}
       </section>
@@ -68,36 +68,5 @@ export function Simulation({ preview, isOld, isWrong, overlap }: { preview: Sche
         )}
       </section>
     </div>
-  );
-}
-
-function Ticks({ ticks, zone }: { ticks: readonly PreviewTick[]; zone: string }) {
-  return (
-    <ol className={styles.ticks}>
-      {ticks.map((tick, index) => {
-        const jitter = tick.fires_at ? (millis(tick.fires_at) - millis(tick.at)) / 1000 : 0;
-        const dst = tick.dst ? text.jobs.dst[tick.dst] : undefined;
-        const mark = tick.mark ? words.mark[tick.mark] : undefined;
-        return (
-          <li key={`${tick.at} ${index}`} data-mark={tick.mark ?? undefined}>
-            <Time at={tick.at} form="absolute" jobZone={zone} withoutZone />
-            {dst && (
-              <span className={styles.mark}>
-                <Explained text={dst[1]}>{dst[0]}</Explained>
-              </span>
-            )}
-            {mark && (
-              <span className={styles.mark}>
-                <Explained text={mark[1]}>{mark[0]}</Explained>
-              </span>
-            )}
-            {jitter > 0 && <span className="quiet">{words.jitter(duration(jitter))}</span>}
-            <span className={styles.ago}>
-              <Time at={tick.at} />
-            </span>
-          </li>
-        );
-      })}
-    </ol>
   );
 }
