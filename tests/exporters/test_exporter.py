@@ -10,7 +10,7 @@ import pytest
 
 from foliot.clock import Clock
 from foliot.events import EventBus
-from foliot.exporters.exporter import LEASE_SECONDS, LOOK_SECONDS, Exporter
+from foliot.exporters.exporter import LEASE_SECONDS, LOOK_SECONDS, PAUSE_MAX_SECONDS, Exporter
 from foliot.store.exports import Ending, Place
 from foliot.store.store import Store
 from tests.support.fake_clock import FakeClock
@@ -24,6 +24,7 @@ class Recording(Exporter[Ending]):
         super().__init__(store=store, clock=clock, events=events)
         self.sent: list[UUID] = []
         self.fails = False
+        self.work_seconds = 0.0
 
     async def list_endings(self, after: Place, until: datetime, limit: int) -> Sequence[Ending]:
         return await self._store.exports.list_unexported(after, until, limit)
@@ -32,6 +33,8 @@ class Recording(Exporter[Ending]):
         if self.fails:
             raise ConnectionError("the other system is away")
         self.sent += [ending.id for ending in endings]
+        assert isinstance(self.clock, FakeClock)
+        await self.clock.advance(self.work_seconds)
 
 
 @pytest.fixture
@@ -119,3 +122,27 @@ async def test_more_endings_than_one_look_reads_follow_at_once(
     ended = await end(store, fake_clock, 5)
     assert [await exporters[0].run_once() for _ in range(3)] == [0.0, 0.0, LOOK_SECONDS]
     assert exporters[0].sent == ended
+
+
+@pytest.mark.parametrize(
+    ("work_seconds", "waited_seconds", "pause_seconds"),
+    [(0.01, 0, 0.09), (0.01, 60, 0.045), (0.01, 480, 0.01), (1.0, 0, PAUSE_MAX_SECONDS)],
+    ids=["a backlog", "a minute behind", "far behind", "a slow far end"],
+)
+async def test_work_on_a_backlog_is_followed_by_a_pause(
+    store: Store,
+    exporters: list[Recording],
+    fake_clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    work_seconds: float,
+    waited_seconds: float,
+    pause_seconds: float,
+) -> None:
+    monkeypatch.setattr("foliot.exporters.exporter.ENDINGS", 2)
+    exporter = exporters[0]
+    await exporter.run_once()
+    await end(store, fake_clock, 3)
+    await fake_clock.advance(waited_seconds)
+    exporter.work_seconds = work_seconds
+    assert await exporter.run_once() == pytest.approx(pause_seconds, rel=0.02)
+    assert await exporter.run_once() == LOOK_SECONDS

@@ -1,8 +1,7 @@
 """Sends events of runs and ticks to a message broker.
 
 History is the buffer: while the broker is away, the place in it stays, and nothing is kept in memory. Nothing is
-dropped, so each event arrives at least once as long as history is kept. The service takes pauses, so that a backlog
-can't take the processor from jobs.
+dropped, so each event arrives at least once as long as history is kept.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ BATCH = 500
 FIRST_WINDOW = timedelta(seconds=10)
 LEAST_WINDOW = timedelta(milliseconds=10)
 MOST_WINDOW = timedelta(days=1)
-PAUSES_PER_WORK = 1.0
-"""Pauses this many times as long as the work before them."""
 
 
 class EventExporter(Exporter[Happening]):
@@ -66,11 +63,6 @@ class EventExporter(Exporter[Happening]):
             return
         messages = [message for one in endings for message in messages_of(one, self._topic, self._dead_letter_topic)]
         await self._sender.send(messages)
-
-    async def run_once(self) -> float:
-        began_at = self.clock.monotonic()
-        delay = await super().run_once()
-        return delay or (self.clock.monotonic() - began_at) * PAUSES_PER_WORK
 
     async def on_stop(self) -> None:
         await super().on_stop()

@@ -2,13 +2,16 @@
 
 An exporter follows `history` from a place that is stored in the database, so runs pay nothing for it, and another node
 continues after a crash. `export` is called before the place advances: an ending is sent at least once.
+
+After each piece of a backlog an exporter pauses for a multiple of the time that the piece took, so that the processor
+belongs to jobs. The further it is behind, the shorter it pauses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from foliot.clock import Clock
@@ -24,6 +27,11 @@ LEASE_SECONDS = 10.0
 # Longer than the statement timeout: a transaction that is ending a run has finished by then.
 HOLD_SECONDS = 10.0
 ENDINGS = 2_000
+PAUSES_PER_WORK = 9.0
+# A far end that answers slowly makes the work long, and takes no processor.
+PAUSE_MAX_SECONDS = 0.5
+# So far behind, an exporter pauses half as long; twice as far, a third.
+FAR_BEHIND = timedelta(minutes=1)
 
 
 class LeaseLost(Exception):
@@ -77,7 +85,13 @@ class Exporter(Service, Generic[E]):
         if await exports.take_export(self.export_name, self._owner, seconds, self._horizon) is None:
             raise LeaseLost(f"another process holds the export {self.export_name}")
 
+    def pause(self, began_at: float, behind: timedelta) -> float:
+        """The seconds until the next piece of a backlog, whose last piece has begun at this time."""
+        share = PAUSES_PER_WORK / (1 + max(behind, timedelta()) / FAR_BEHIND)
+        return min((self.clock.monotonic() - began_at) * share, PAUSE_MAX_SECONDS)
+
     async def run_once(self) -> float:
+        began_at = self.clock.monotonic()
         self._horizon = horizon = await self.horizon()
         exports = self._store.exports
         place = await exports.take_export(self.export_name, self._owner, self.lease_seconds, horizon)
@@ -90,7 +104,7 @@ class Exporter(Service, Generic[E]):
         is_full = self.is_full(endings, limit)
         reached = endings[-1].place if is_full else max(place, (until, FIRST_ID))
         await exports.advance_export(self.export_name, self._owner, reached)
-        return 0.0 if is_full or until < horizon else LOOK_SECONDS
+        return self.pause(began_at, horizon - reached[0]) if is_full or until < horizon else LOOK_SECONDS
 
     async def on_stop(self) -> None:
         # The next node need not wait for the lease.

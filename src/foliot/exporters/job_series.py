@@ -35,6 +35,7 @@ class JobSeriesExporter(Exporter[JobEnding]):
         self._forgot_at: float | None = None
 
     async def run_once(self) -> float:
+        began_at = self.clock.monotonic()
         horizon = await self._store.run_events.ending_horizon(HOLD_SECONDS)
         place = await self._store.exports.take_export(self.export_name, self._owner, LEASE_SECONDS, horizon)
         if place is None:
@@ -51,7 +52,7 @@ class JobSeriesExporter(Exporter[JobEnding]):
         )
         if dropped:
             self.events.emit(ExportDropped(self.export_name, dropped, f"{JOBS_MAX} jobs have series already"))
-        return 0.0 if is_behind else LOOK_SECONDS
+        return self.pause(began_at, horizon - reached[0]) if is_behind else LOOK_SECONDS
 
 
 def counted(endings: Iterable[JobEnding]) -> list[JobSeries]:

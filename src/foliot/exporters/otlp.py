@@ -11,10 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from foliot.config import Config
 from foliot.config.otlp import headers_of
@@ -38,8 +35,8 @@ class NotSent(Exception):
 
 
 class Collector(Protocol):
-    async def send(self, spans: ExportTraceServiceRequest) -> int:
-        """Returns the number of spans that the collector rejected. Raises `NotSent`."""
+    async def send(self, request: bytes) -> int:
+        """Takes an encoded export. Returns the number of spans that the collector rejected. Raises `NotSent`."""
 
     async def close(self) -> None: ...
 
@@ -58,14 +55,13 @@ class HttpCollector:
         self._headers = headers | {"content-type": "application/x-protobuf", "user-agent": "foliot"}
         self._client: httpx.AsyncClient | None = None
 
-    async def send(self, spans: ExportTraceServiceRequest) -> int:
+    async def send(self, request: bytes) -> int:
         if self._client is None:
             # A proxy can't reach this machine's loopback interface.
             trust_env = urlsplit(self._url).hostname not in LOOPBACK
             self._client = httpx.AsyncClient(timeout=httpx.Timeout(SEND_SECONDS), trust_env=trust_env)
-        content = spans.SerializeToString()
         try:
-            async with self._client.stream("POST", self._url, content=content, headers=self._headers) as answer:
+            async with self._client.stream("POST", self._url, content=request, headers=self._headers) as answer:
                 body = bytearray()
                 async for chunk in answer.aiter_raw():
                     body += chunk
@@ -97,17 +93,16 @@ class GrpcCollector:
         self._headers = tuple(headers.items())
         self._channel: grpc.aio.Channel | None = None
 
-    async def send(self, spans: ExportTraceServiceRequest) -> int:
+    async def send(self, request: bytes) -> int:
         import grpc
 
         channel = self._channel = self._channel or self._open()
         export = channel.unary_unary(
             GRPC_METHOD,
-            request_serializer=ExportTraceServiceRequest.SerializeToString,
             response_deserializer=ExportTraceServiceResponse.FromString,
         )
         try:
-            response: ExportTraceServiceResponse = await export(spans, timeout=SEND_SECONDS, metadata=self._headers)
+            response: ExportTraceServiceResponse = await export(request, timeout=SEND_SECONDS, metadata=self._headers)
         except grpc.aio.AioRpcError as error:
             is_final = error.code() is grpc.StatusCode.INVALID_ARGUMENT
             raise NotSent(f"{error.code().name}: {error.details()}", is_final=is_final) from None

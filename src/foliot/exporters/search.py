@@ -32,8 +32,6 @@ BATCH, BATCH_BYTES = 1_000, 1_048_576
 FIRST_WINDOW = timedelta(seconds=10)
 LEAST_WINDOW = timedelta(milliseconds=10)
 MOST_WINDOW = timedelta(days=1)
-PAUSES_PER_WORK = 1.0
-"""Pauses this many times as long as the work before them."""
 TRIES = 5
 FIRST_WAIT_SECONDS = 0.2
 
@@ -81,14 +79,12 @@ class SearchExporter(Exporter[SearchRow]):
         return bool(endings)
 
     async def run_once(self) -> float:
-        began_at = self.clock.monotonic()
         try:
-            delay = await super().run_once()
+            return await super().run_once()
         except EngineUnavailable:
             # It may come back without its templates.
             self._is_prepared = False
             raise
-        return delay or (self.clock.monotonic() - began_at) * PAUSES_PER_WORK
 
     async def export(self, endings: Sequence[SearchRow]) -> None:
         if not self._is_prepared:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from foliot.model.states import RunState
 from foliot.store.exports import Ending
@@ -17,6 +18,7 @@ DURATIONS_MAX = 1_000
 RATE_OF = 100
 # The jobs that ended last. Others begin a new success rate with their next run.
 JOBS_MAX = 1_000
+NAMES_CACHED = 4_096
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 STATUSES = {
     RunState.SUCCEEDED: "SUCCESS",
@@ -24,6 +26,7 @@ STATUSES = {
     RunState.CANCELLED: "CANCELLED",
     RunState.SKIPPED: "SKIPPED",
 }
+OUTCOMES = {"SUCCESS": "success", "FAILED": "failure", "TIMEOUT": "failure"}
 
 
 class StatsdLines:
@@ -46,15 +49,13 @@ class StatsdLines:
                 yield f"jobs.queue_depth_of:{depth}|g{_tags(queue=queue)}"
 
     def _counts(self, endings: Sequence[Ending]) -> Iterator[str]:
+        groups = Counter([(job_of(ending), ending.task, ending.queue, status_of(ending)) for ending in endings])
         counted: Counter[str] = Counter()
-        for ending in endings:
-            status = status_of(ending)
-            tags = self._tags_of(ending)
-            counted[f"jobs.{status}.count:{{}}|c{tags}"] += 1
-            if ending.state is RunState.SUCCEEDED:
-                counted[f"jobs.success:{{}}|c{tags}"] += 1
-            elif ending.state is RunState.FAILED:
-                counted[f"jobs.failure:{{}}|c{tags}"] += 1
+        for (job, task, queue, status), count in groups.items():
+            tags = _tags(job=job, task=task, queue=queue, status=status) if self._has_tags else ""
+            counted[f"jobs.{status}.count:{{}}|c{tags}"] += count
+            if outcome := OUTCOMES.get(status):
+                counted[f"jobs.{outcome}:{{}}|c{tags}"] += count
         for line, count in counted.items():
             yield line.format(count)
 
@@ -65,31 +66,26 @@ class StatsdLines:
         for ending, started_at in timed[::step]:
             milliseconds = max(0.0, (ending.at - started_at).total_seconds() * 1000)
             name = "jobs.duration" if self._has_tags else f"jobs.{job_of(ending)}.duration"
-            yield f"{name}:{milliseconds:.3f}|ms{rate}{self._tags_of(ending)}"
+            line = f"{name}:{milliseconds:.3f}|ms{rate}"
+            yield line + _tags_of(ending) if self._has_tags else line
 
     def _success_rates(self, endings: Sequence[Ending]) -> Iterator[str]:
-        changed: set[str] = set()
+        changed: defaultdict[str, list[bool]] = defaultdict(list)
         for ending in endings:
-            if ending.state not in (RunState.SUCCEEDED, RunState.FAILED):
-                continue
-            job = job_of(ending)
-            changed.add(job)
-            self._results.setdefault(job, deque(maxlen=RATE_OF)).append(ending.state is RunState.SUCCEEDED)
+            if (has_succeeded := ending.state is RunState.SUCCEEDED) or ending.state is RunState.FAILED:
+                changed[job_of(ending)].append(has_succeeded)
+        for job, results in changed.items():
+            self._results.setdefault(job, deque(maxlen=RATE_OF)).extend(results)
             self._results.move_to_end(job)
         while len(self._results) > JOBS_MAX:
             self._results.popitem(last=False)
-        for job in sorted(changed & self._results.keys()):
-            results = self._results[job]
-            rate = sum(results) / len(results)
+        for job in sorted(changed.keys() & self._results.keys()):
+            latest = self._results[job]
+            rate = sum(latest) / len(latest)
             if self._has_tags:
                 yield f"jobs.success_rate:{rate:.4f}|g{_tags(job=job)}"
             else:
                 yield f"jobs.{job}.success_rate:{rate:.4f}|g"
-
-    def _tags_of(self, ending: Ending) -> str:
-        if not self._has_tags:
-            return ""
-        return _tags(job=job_of(ending), task=ending.task, queue=ending.queue, status=status_of(ending))
 
 
 def status_of(ending: Ending) -> str:
@@ -102,6 +98,7 @@ def job_of(ending: Ending) -> str:
     return safe(ending.name if ending.name and ending.job_id is not None else ending.task)
 
 
+@lru_cache(NAMES_CACHED)
 def safe(name: str) -> str:
     """A name without the characters that mean something to StatsD or Graphite."""
     return UNSAFE.sub("_", name)[:100]
@@ -119,6 +116,10 @@ def packets(lines: Iterable[str]) -> Iterator[bytes]:
             packet = packet + b"\n" + encoded if packet else encoded
     if packet:
         yield packet
+
+
+def _tags_of(ending: Ending) -> str:
+    return _tags(job=job_of(ending), task=ending.task, queue=ending.queue, status=status_of(ending))
 
 
 def _tags(**tags: str) -> str:

@@ -8,25 +8,23 @@ a rerun repeats, and to the run that a notification reports.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
 
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
-
+from foliot.exporters import otlp_encoding as otlp
+from foliot.exporters.otlp_encoding import CONSUMER, HAS_REMOTE, INTERNAL, IS_REMOTE, SAMPLED
 from foliot.model.namespace import bare, namespace_of
 from foliot.model.states import RunState
 from foliot.model.tracing import RunTrace, attempt_span, trace_of, traceparent_in, wait_span
 from foliot.store.exports import EarlierAttempt, TracedEnding
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 LINKS_MAX = 100
-ERROR, CONSUMER, INTERNAL = Status.STATUS_CODE_ERROR, Span.SPAN_KIND_CONSUMER, Span.SPAN_KIND_INTERNAL
-HAS_REMOTE, IS_REMOTE = 0x100, 0x200
-Value = str | int | None
+CACHED = 1_024
+"""Groups of attributes that many runs share."""
 
 
 class Try(NamedTuple):
@@ -51,27 +49,26 @@ def is_kept(ending: TracedEnding, ratio: float) -> bool:
 
 def spans_of(
     ending: TracedEnding, earlier: Sequence[EarlierAttempt], circuits: Mapping[str, datetime], ratio: float
-) -> Iterator[Span]:
+) -> Iterator[bytes]:
+    """The encoded spans of a run."""
     trace = _trace(ending, ratio)
     tries = [
         Try(one.token, one.attempt, one.worker_id, one.started_at, one.at, one.outcome, one.error_kind,
             one.error_message)
         for one in earlier
     ]  # fmt: skip
-    if (
-        ending.worker_id is not None
-        and ending.started_at is not None
-        and all(one.token != ending.token for one in tries)
-    ):
+    has_last = any(one.token == ending.token for one in tries) if tries else False
+    if ending.worker_id is not None and ending.started_at is not None and not has_last:
         tries.append(
             Try(ending.token, ending.attempt, ending.worker_id, ending.started_at, ending.at, str(ending.state),
                 ending.error_kind, ending.error_message)
         )  # fmt: skip
-    yield _run(ending, trace, tries, circuits)
+    run_id = otlp.passing_attribute("foliot.run.id", str(ending.id))
+    yield _run(ending, trace, run_id, tries, circuits)
     waits_from = ending.created_at
     for one in tries:
         yield _wait(ending, trace, one.token, waits_from, one.started_at)
-        yield _attempt(ending, trace, one)
+        yield _attempt(ending, trace, run_id, one)
         waits_from = one.at
     if not tries or tries[-1].token != ending.token:
         # It ended while it waited, or it is a workflow or map, which waits for its parts.
@@ -88,112 +85,103 @@ def _trace(ending: TracedEnding, ratio: float) -> RunTrace:
     return trace_of(ending.id, traceparent_in(ending.traceparent), ratio)
 
 
-def _run(ending: TracedEnding, trace: RunTrace, tries: Sequence[Try], circuits: Mapping[str, datetime]) -> Span:
-    task = bare(ending.task)
-    span = _span(trace, trace.span_id, trace.parent_id, task, ending.created_at, ending.at)
-    span.kind = CONSUMER
-    if trace.parent_id:
-        span.flags |= HAS_REMOTE | IS_REMOTE
-    _set(span.attributes, {
-        "foliot.run.id": str(ending.id), "foliot.task": task, "foliot.queue": bare(ending.queue),
-        "foliot.namespace": namespace_of(ending.queue), "foliot.run.state": str(ending.state),
-        "foliot.run.reason": ending.reason, "foliot.run.name": ending.name and bare(ending.name),
-        "foliot.run.attempts": ending.attempt,
-        "foliot.job.id": _text(ending.job_id),
-        "foliot.parent.id": _text(ending.parent_id), "foliot.step": ending.step,
-    })  # fmt: skip
-    _events(span, ending, tries, circuits)
-    _links(span, ending, trace)
+def _run(
+    ending: TracedEnding, trace: RunTrace, run_id: bytes, tries: Sequence[Try], circuits: Mapping[str, datetime]
+) -> bytes:
+    details = [run_id, _run_attributes(ending.task, ending.queue, ending.state, ending.reason, ending.attempt)]
+    if ending.name is not None or ending.job_id is not None or ending.parent_id is not None:
+        details.append(otlp.attributes({
+            "foliot.run.name": ending.name and bare(ending.name), "foliot.job.id": _text(ending.job_id),
+            "foliot.parent.id": _text(ending.parent_id), "foliot.step": ending.step,
+        }))  # fmt: skip
+    details += _events(ending, tries, circuits)
+    details += _links(ending, trace)
     if ending.state is RunState.FAILED:
-        span.status.code = ERROR
-        span.status.message = ending.error_message or ending.reason or ""
-    return span
+        details.append(otlp.error(ending.error_message or ending.reason or ""))
+    flags = SAMPLED | HAS_REMOTE | IS_REMOTE if trace.parent_id else SAMPLED
+    ids = trace.trace_id, trace.span_id, trace.parent_id
+    name = bare(ending.task)
+    return _span(ids, name, ending.created_at, ending.at, b"".join(details), kind=CONSUMER, flags=flags)
 
 
-def _events(span: Span, ending: TracedEnding, tries: Sequence[Try], circuits: Mapping[str, datetime]) -> None:
+@lru_cache(CACHED)
+def _run_attributes(task: str, queue: str, state: RunState, reason: str | None, attempts: int) -> bytes:
+    return otlp.attributes({
+        "foliot.task": bare(task), "foliot.queue": bare(queue), "foliot.namespace": namespace_of(queue),
+        "foliot.run.state": str(state), "foliot.run.reason": reason, "foliot.run.attempts": attempts,
+    })  # fmt: skip
+
+
+def _events(ending: TracedEnding, tries: Sequence[Try], circuits: Mapping[str, datetime]) -> Iterator[bytes]:
     if ending.tick_at is not None:
-        _event(span, "tick", ending.created_at, {"foliot.tick": ending.tick_at.isoformat()})
+        yield _event("tick", ending.created_at, {"foliot.tick": ending.tick_at.isoformat()})
     if ending.concurrency_key or ending.rate_key:
         keys = {"foliot.concurrency.key": ending.concurrency_key, "foliot.rate.key": ending.rate_key}
-        _event(span, "limited", ending.created_at, keys)
+        yield _event("limited", ending.created_at, keys)
     for one in tries:
         if one.token != ending.token:
             name = {"lost": "attempt lost", "snoozed": "snoozed", "suspended": "suspended"}.get(one.outcome, "retry")
-            _event(span, name, one.at, {"foliot.attempt": one.attempt, "exception.type": one.error_kind})
+            yield _event(name, one.at, {"foliot.attempt": one.attempt, "exception.type": one.error_kind})
     opened_at = circuits.get(ending.task)
     if opened_at is not None and ending.created_at <= opened_at:
-        _event(span, "circuit opened", min(opened_at, ending.at), {"foliot.task": bare(ending.task)})
+        yield _event("circuit opened", min(opened_at, ending.at), {"foliot.task": bare(ending.task)})
 
 
-def _links(span: Span, ending: TracedEnding, trace: RunTrace) -> None:
+def _links(ending: TracedEnding, trace: RunTrace) -> Iterator[bytes]:
     # Steps of one workflow share a trace. A rerun, and a notification of a run without one, have their own.
     for upstream in (ending.upstream or ())[:LINKS_MAX]:
-        _link(span, trace.trace_id if ending.parent_id else upstream.int, upstream, "after")
+        yield _link(trace.trace_id if ending.parent_id else upstream.int, upstream, "after")
     if ending.rerun_of is not None and ending.parent_id is None:
-        _link(span, ending.rerun_of.int, ending.rerun_of, "rerun of")
+        yield _link(ending.rerun_of.int, ending.rerun_of, "rerun of")
     if ending.notifies is not None and ending.traceparent is None:
-        _link(span, UUID(ending.notifies).int, UUID(ending.notifies), "notifies")
+        yield _link(UUID(ending.notifies).int, UUID(ending.notifies), "notifies")
 
 
-def _link(span: Span, trace_id: int, run_id: UUID, kind: str) -> None:
-    link = span.links.add(
-        trace_id=trace_id.to_bytes(16, "big"), span_id=trace_of(run_id, None, 1.0).span_id.to_bytes(8, "big")
-    )
-    _set(link.attributes, {"foliot.link": kind, "foliot.run.id": str(run_id)})
+def _link(trace_id: int, run_id: UUID, kind: str) -> bytes:
+    span_id = trace_of(run_id, None, 1.0).span_id
+    return otlp.link(trace_id, span_id, {"foliot.link": kind, "foliot.run.id": str(run_id)})
 
 
-def _wait(ending: TracedEnding, trace: RunTrace, token: int, since: datetime, until: datetime) -> Span:
-    span = _span(trace, wait_span(ending.id, token), trace.span_id, "wait", since, until)
-    if since < ending.due_at <= until:
-        _event(span, "due", ending.due_at, {})
-    return span
+def _wait(ending: TracedEnding, trace: RunTrace, token: int, since: datetime, until: datetime) -> bytes:
+    ids = trace.trace_id, wait_span(ending.id, token), trace.span_id
+    due = _event("due", ending.due_at, {}) if since < ending.due_at <= until else b""
+    return _span(ids, "wait", since, until, due)
 
 
-def _attempt(ending: TracedEnding, trace: RunTrace, one: Try) -> Span:
-    name = f"attempt {one.attempt}"
-    span = _span(trace, attempt_span(ending.id, one.token), trace.span_id, name, one.started_at, one.at)
-    _set(span.attributes, {
-        "foliot.run.id": str(ending.id), "foliot.attempt": one.attempt, "foliot.outcome": one.outcome,
-        "foliot.worker.id": str(one.worker_id),
-    })  # fmt: skip
+def _attempt(ending: TracedEnding, trace: RunTrace, run_id: bytes, one: Try) -> bytes:
+    ids = trace.trace_id, attempt_span(ending.id, one.token), trace.span_id
+    details = run_id + _attempt_attributes(one.attempt, one.outcome, one.worker_id)
     if one.outcome in ("error", "timeout", "lost", "failed"):
-        span.status.code = ERROR
-        span.status.message = one.error_message or one.outcome
-        error = {"exception.type": one.error_kind, "exception.message": one.error_message}
         if one.error_kind is not None:
-            _event(span, "exception", one.at, error)
-    return span
+            exception = {"exception.type": one.error_kind, "exception.message": one.error_message}
+            details += _event("exception", one.at, exception)
+        details += otlp.error(one.error_message or one.outcome)
+    return _span(ids, f"attempt {one.attempt}", one.started_at, one.at, details)
 
 
-def _span(trace: RunTrace, span_id: int, parent_id: int, name: str, start: datetime, end: datetime) -> Span:
-    began = _nanoseconds(start)
-    return Span(
-        trace_id=trace.trace_id.to_bytes(16, "big"),
-        span_id=span_id.to_bytes(8, "big"),
-        parent_span_id=parent_id.to_bytes(8, "big") if parent_id else b"",
-        name=name,
-        kind=INTERNAL,
-        flags=1,
-        start_time_unix_nano=began,
-        # The clock of the database may have been set back.
-        end_time_unix_nano=max(began, _nanoseconds(end)),
-    )
+@lru_cache(CACHED)
+def _attempt_attributes(attempt: int, outcome: str, worker_id: UUID) -> bytes:
+    return otlp.attributes({
+        "foliot.attempt": attempt, "foliot.outcome": outcome, "foliot.worker.id": str(worker_id),
+    })  # fmt: skip
 
 
-def _event(span: Span, name: str, at: datetime, attributes: Mapping[str, Value]) -> None:
-    _set(span.events.add(name=name, time_unix_nano=_nanoseconds(at)).attributes, attributes)
+def _span(
+    ids: tuple[int, int, int],
+    name: str,
+    start: datetime,
+    end: datetime,
+    details: bytes,
+    *,
+    kind: int = INTERNAL,
+    flags: int = SAMPLED,
+) -> bytes:
+    times = _nanoseconds(start), _nanoseconds(end)
+    return otlp.span(ids, name, times, kind=kind, flags=flags, details=details)
 
 
-def _set(target: list[KeyValue], values: Mapping[str, Value]) -> None:  # the repeated field of a message
-    target.extend(
-        [
-            KeyValue(
-                key=key, value=AnyValue(int_value=value) if isinstance(value, int) else AnyValue(string_value=value)
-            )
-            for key, value in values.items()
-            if value is not None
-        ]
-    )
+def _event(name: str, at: datetime, values: Mapping[str, otlp.Value]) -> bytes:
+    return otlp.event(name, _nanoseconds(at), values)
 
 
 def _text(run_id: UUID | None) -> str | None:
@@ -201,4 +189,5 @@ def _text(run_id: UUID | None) -> str | None:
 
 
 def _nanoseconds(at: datetime) -> int:
-    return (at - EPOCH) // MICROSECOND * 1000
+    since = at - EPOCH
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1_000

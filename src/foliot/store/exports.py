@@ -17,13 +17,13 @@ from foliot.store.postgres import Database, Record
 FIRST_ID = UUID(int=0)
 FRESH_SECONDS = 120.0
 decode_json = msgspec.json.Decoder().decode
+STATES = {str(state): state for state in RunState}
 Place = tuple[datetime, UUID]
 """The time of an ending and the id of its run, in the order of finishing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The end of a run."""
+class Ending(msgspec.Struct, frozen=True, gc=False):
+    """The end of a run. Made for every run, so it is of the kind that is made fastest."""
 
     id: UUID
     name: str | None
@@ -42,8 +42,7 @@ class Ending:
         return self.at, self.id
 
 
-@dataclass(frozen=True, slots=True)
-class TracedEnding(Ending):
+class TracedEnding(Ending, frozen=True, gc=False):
     """The end of a run, with everything that its spans tell."""
 
     created_at: datetime
@@ -190,6 +189,4 @@ def _happening(row: Record) -> Happening:
 
 
 def _values(row: Record) -> list[Any]:
-    values = list(row)
-    values[4] = RunState(values[4])
-    return values
+    return [*row[:4], STATES[row[4]], *row[5:]]

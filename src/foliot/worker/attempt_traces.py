@@ -35,14 +35,10 @@ class AttemptTraces:
         self._ratio = settings.ratio
 
     def around(self, executor: Executor, claim: Claim, options: RunOptions) -> Executor:
-        trace = trace_of(claim.run_id, options.traceparent, self._ratio)
-        span_id = attempt_span(claim.run_id, claim.token)
-
         async def execute(payload: dict[str, Any], context: Context) -> Attempted:
+            span = AttemptSpan(claim, options.traceparent, self._ratio)
             if context is not NO_CONTEXT:
-                context.traceparent = text_of(trace.trace_id, span_id, is_sampled=trace.is_sampled)
-            flags = SAMPLED if trace.is_sampled else NOT_SAMPLED
-            span = AttemptSpan(SpanContext(trace.trace_id, span_id, is_remote=False, trace_flags=flags), claim.task)
+                context.traceparent = span.traceparent()
             # Each attempt has context variables of its own, so nothing has to be restored.
             attach(set_span_in_context(span))
             try:
@@ -54,14 +50,31 @@ class AttemptTraces:
 
 
 class AttemptSpan(NonRecordingSpan):
-    """The span of an attempt, as its task sees it."""
+    """The span of an attempt, as its task sees it. Most tasks never look, so its ids are computed when one does."""
 
-    def __init__(self, context: SpanContext, task: str) -> None:
-        super().__init__(context)
-        self._task = task
+    def __init__(self, claim: Claim, traceparent: str | None, ratio: float) -> None:
+        self._claim = claim
+        self._traceparent = traceparent
+        self._ratio = ratio
         self._began_at = unix_milliseconds()
+        self._known: SpanContext | None = None
         self._notes: Span | None = None
         self._has_ended = False
+
+    def get_span_context(self) -> SpanContext:
+        if self._known is None:
+            trace = trace_of(self._claim.run_id, self._traceparent, self._ratio)
+            span_id = attempt_span(self._claim.run_id, self._claim.token)
+            flags = SAMPLED if trace.is_sampled else NOT_SAMPLED
+            self._known = SpanContext(trace.trace_id, span_id, is_remote=False, trace_flags=flags)
+        return self._known
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.get_span_context()!r})"
+
+    def traceparent(self) -> str:
+        known = self.get_span_context()
+        return text_of(known.trace_id, known.span_id, is_sampled=known.trace_flags.sampled)
 
     def is_recording(self) -> bool:
         return self.get_span_context().trace_flags.sampled and not self._has_ended
@@ -104,6 +117,6 @@ class AttemptSpan(NonRecordingSpan):
     def _noted(self) -> Span:
         if self._notes is None:
             self._notes = get_tracer("foliot").start_span(
-                bare(self._task), context=set_span_in_context(self), start_time=self._began_at * 1_000_000
+                bare(self._claim.task), context=set_span_in_context(self), start_time=self._began_at * 1_000_000
             )
         return self._notes

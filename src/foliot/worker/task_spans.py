@@ -73,7 +73,7 @@ class TaskSpans(Service):
     async def _send(self, spans: list[ReadableSpan]) -> None:
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                rejected = await self._collector.send(encode_spans(spans))
+                rejected = await self._collector.send(encode_spans(spans).SerializeToString())
         except (NotSent, TimeoutError) as error:
             self.events.emit(ExportDropped(NAME, len(spans), str(error) or "no answer in time"))
             return
