@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from foliot.cli.doctor.findings import Export, Picture, Queue, findings_on
-from foliot.cli.doctor.redaction import redacted, secrets_of
 from foliot.cli.main import cli
-from foliot.config import SECRETS, Config
+from foliot.config import SECRETS
 from foliot.model.states import RunState
 from foliot.store.store import Store
 from tests.support.runs import finish, insert
 from tests.support.server import PostgresServer
 from tests.support.terminal import Shell, Terminal
 from tests.support.waiting import until
-
-WELL = Picture(schedulers=1, unowned_shards=0, workers=1)
 
 
 def texts(report: dict[str, Any]) -> list[str]:
@@ -135,52 +131,3 @@ def test_no_secret_is_in_the_report(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     accepted = CliRunner().invoke(cli, ["doctor", "--json"])
     assert "seKret" not in accepted.output
     assert json.loads(accepted.output)["machine"]["settings"]["dispatch"]["value"] == "redis"
-
-
-def test_secrets_are_hidden_wherever_they_appear() -> None:
-    config = Config(
-        database_url="postgresql://me:p%40ss%2Fw0rd@db/x", otel_endpoint="http://c:4318", otel_headers="key=topsecret"
-    )
-    secrets = secrets_of(config)
-    assert redacted({"a": ["login p@ss/w0rd failed for key=topsecret", "topsecret", 7, None]}, secrets) == {
-        "a": ["login *** failed for ***", "***", 7, None]
-    }
-    assert redacted("p%40ss%2Fw0rd", secrets) == "***"
-
-
-def test_an_installation_that_is_well_has_no_findings() -> None:
-    assert list(findings_on(WELL)) == []
-
-
-@pytest.mark.parametrize(
-    ("picture", "severity", "text"),
-    [
-        (Picture(schedulers=0, unowned_shards=100, workers=1), "problem", "No scheduler node is alive"),
-        (Picture(schedulers=1, unowned_shards=3, workers=1), "problem", "3 of the shards belong to no scheduler node"),
-        (Picture(schedulers=1, unowned_shards=0, workers=0), "problem", "No worker is alive"),
-        (Picture(1, 0, 1, [Queue("mail", 5, 1.0, 0, False)]), "problem", "No worker serves the queue mail"),
-        (Picture(1, 0, 1, [Queue("mail", 5, 1.0, 1, True)]), "notice", "The queue mail is paused, and 5 jobs wait"),
-        (Picture(1, 0, 1, [Queue("mail", 5, 61.0, 1, False)]), "notice", "has been due for 61 seconds"),
-        (Picture(1, 0, 1, outdated=["host:1"]), "notice", "host:1 is older than the schema"),
-        (Picture(1, 0, 1, exports=[Export("traces", True, 600.0)]), "problem", "traces is 10 minutes behind"),
-        (Picture(1, 0, 1, archive_errors=["s3://b is away"]), "problem", "does not take history: s3://b is away"),
-        (Picture(1, 0, 1, exports=[Export("statsd", False, 600.0)]), "notice", "Nobody sends the export statsd"),
-    ],
-)
-def test_each_trouble_is_found(picture: Picture, severity: str, text: str) -> None:
-    (found,) = findings_on(picture)
-    assert found.severity == severity
-    assert text in found.text
-    assert found.action
-
-
-@pytest.mark.parametrize(
-    "picture",
-    [
-        Picture(1, 0, 1, [Queue("mail", 0, 0.0, 0, False), Queue("old", 0, 0.0, 0, True)]),
-        Picture(1, 0, 1, [Queue("mail", 5, 59.0, 1, False)]),
-        Picture(1, 0, 1, exports=[Export("traces", True, 5.0)]),
-    ],
-)
-def test_usual_states_are_no_findings(picture: Picture) -> None:
-    assert list(findings_on(picture)) == []
