@@ -1,11 +1,11 @@
-"""Alerts of real processes reach a real SMTP server: each once, and its resolution once."""
+"""Alerts of real processes reach a real SMTP server within half a minute: each once, and its resolution once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -29,6 +29,11 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 APP = "tests.cluster.apps:app"
 # A tick that is late by less than a minute still fires.
 PERIOD_SECONDS = 100
+LEASE, LAG, QUIET = timedelta(seconds=6), timedelta(seconds=2), timedelta(seconds=15)
+ARRIVES_WITHIN_SECONDS = 30
+FAILED = "select finished_at from foliot.history where id = $1"
+STARTED = "select started_at from foliot.history where id = $1"
+FIRED = "select max(created_at) from foliot.runs where job_id is not null"
 
 
 @pytest.fixture
@@ -49,6 +54,12 @@ async def put_channel(store: Store, mailbox: Mailbox) -> None:
 def counted(mailbox: Mailbox) -> Counter[str]:
     """The subjects of the mails so far."""
     return Counter(str(mail["subject"]) for mail in mailbox.mails)
+
+
+def delays(mailbox: Mailbox, true_since: Mapping[str, datetime]) -> dict[str, float]:
+    """The seconds from the moment at which each subject was true to its mail."""
+    at = dict(zip((str(mail["subject"]) for mail in mailbox.mails), mailbox.arrived_at, strict=True))
+    return {subject: (at[subject] - since).total_seconds() for subject, since in true_since.items()}
 
 
 async def arrived(mailbox: Mailbox, *subjects: str) -> None:
@@ -75,7 +86,10 @@ async def submit(store: Store, task: str, queue: str, payload: str | None = None
 
 
 @pytest.mark.slow
-async def test_each_alert_and_its_resolution_arrive_once(database_url: str, store: Store, mailbox: Mailbox) -> None:
+async def test_each_alert_and_its_resolution_arrive_once_within_half_a_minute(
+    database_url: str, store: Store, sql: Any, mailbox: Mailbox
+) -> None:
+    now, true_since = store.jobs.database_now, dict[str, datetime]()
     environment = {
         "FOLIOT_DATABASE_URL": database_url, "FOLIOT_HTTP_ALLOW_HOSTS": "localhost", "FOLIOT_LOST_ATTEMPTS_MAX": "1",
         "FOLIOT_WORKER_TTL_SECONDS": "6", "FOLIOT_WORKER_BEAT_SECONDS": "2",
@@ -101,20 +115,33 @@ async def test_each_alert_and_its_resolution_arrive_once(database_url: str, stor
 
         await until(is_running)
         await put_job_with_missed_ticks(store)
-        await submit(store, "noop", "slow")
+        true_since["missed opened"] = await now()
+        slow = await submit(store, "noop", "slow")
+        true_since["lag opened"] = await now() + LAG
         for number in range(100):
             await finish(store, RunState.SUCCEEDED if number % 17 else RunState.FAILED)
+        true_since["rate opened"] = await now()
         victim.kill_tree()
+        true_since["killed opened"] = await now() + LEASE
         await arrived(mailbox, "killed opened", "missed opened", "lag opened", "rate opened")
         for _ in range(60):
             await finish(store)
+        true_since["rate resolved"] = await now()
         worker = await stack.enter_async_context(
             FoliotProcess("worker", APP, "--queue", "slow=1", environment=environment)
         )
         await worker.event("ProcessStarted", part="worker")
         await arrived(mailbox, "killed resolved", "missed resolved", "lag resolved", "rate resolved")
+    true_since |= {
+        "killed resolved": await sql.fetchval(FAILED, lingering.id) + QUIET,
+        "missed resolved": await sql.fetchval(FIRED),
+        "lag resolved": await sql.fetchval(STARTED, slow.id),
+    }
     names = ("killed", "missed", "lag", "rate")
     assert counted(mailbox) == {f"{name} {event}": 1 for name in names for event in ("opened", "resolved")}
+    found = delays(mailbox, true_since)
+    assert len(found) == 8
+    assert all(delay < ARRIVES_WITHIN_SECONDS for delay in found.values()), found
     bodies = {str(mail["subject"]): mail.get_body(("plain",)) for mail in mailbox.mails}
     killed = bodies["killed opened"]
     assert killed is not None

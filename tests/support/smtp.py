@@ -8,6 +8,7 @@ import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 
@@ -22,6 +23,7 @@ class Mailbox:
 
     port: int = 0
     mails: list[EmailMessage] = field(default_factory=list)
+    arrived_at: list[datetime] = field(default_factory=list)
     recipients: list[list[str]] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -43,6 +45,7 @@ class Mailbox:
             mail = message_from_bytes(envelope.content, policy=policy.default)
             assert isinstance(mail, EmailMessage)
             self.mails.append(mail)
+            self.arrived_at.append(datetime.now(UTC))
             self.recipients.append(list(envelope.rcpt_tos))
             transport = server.transport
             assert isinstance(transport, asyncio.Transport)

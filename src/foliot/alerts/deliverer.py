@@ -23,7 +23,8 @@ from foliot.store.alert_deliveries import ClaimedDelivery
 from foliot.store.store import Store
 
 LOOK_SECONDS = 5.0
-SEND_SECONDS = 20.0
+# Longer than any channel takes, Apprise's start included. Each has a time limit of its own.
+SEND_SECONDS = 30.0
 CLAIM_SECONDS = 60.0
 TOGETHER = 8
 PER_MINUTE = 30

@@ -94,3 +94,25 @@ async def test_a_far_end_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(ChannelError) as raised:
             await send(f"json://localhost:{server.port}/hang?rto=300", config)
     assert not raised.value.permanent
+
+
+async def test_the_time_that_apprise_takes_to_start_is_not_that_of_the_far_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that has arrived would be sent again if its process were ended before it says so."""
+    monkeypatch.setattr("foliot.alerts.channels.apprise.END_SECONDS", 30.0)
+    async with answering() as server:
+        server.answers["/hook"] = answer()
+        # Apprise takes longer than that to start.
+        await send(
+            f"json://localhost:{server.port}/hook", Config(http_allow_hosts="localhost", alert_timeout_seconds=0.3)
+        )
+    assert len(server.asked) == 1
+
+
+async def test_an_apprise_that_does_not_start_in_time_has_sent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foliot.alerts.channels.apprise.START_SECONDS", 0.05)
+    async with answering() as server:
+        server.answers["/hook"] = answer()
+        with pytest.raises(ChannelError) as raised:
+            await send(f"json://localhost:{server.port}/hook", ALLOWED)
+    assert not raised.value.permanent
+    assert server.asked == []

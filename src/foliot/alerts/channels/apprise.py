@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from foliot.alerts.channels.apprise_process import SENDS
 from foliot.alerts.channels.base import ChannelError
 from foliot.alerts.channels.posting import without
 from foliot.alerts.channels.texts import texts_of
@@ -27,7 +28,9 @@ MODULE = "foliot.alerts.channels.apprise_process"
 INHERITED = ("PATH", "PYTHONPATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR")
 ANSWER_MAX_BYTES = 65_536
 # Apprise loads more than a hundred services, which takes this long on a busy machine.
-START_SECONDS = 8.0
+START_SECONDS = 12.0
+# After its own time limit, to say so. To end it earlier would send a message again that has arrived.
+END_SECONDS = 2.0
 KINDS = {"critical": "failure", "warning": "warning", "info": "info"}
 at_once = asyncio.Semaphore(2)
 
@@ -78,7 +81,7 @@ async def in_process(url: str, config: Config, message: dict[str, str] | None) -
         "allows_private": config.http_allow_private,
         "allowed_hosts": config.http_allow_hosts,
     })  # fmt: skip
-    limit = START_SECONDS + config.alert_timeout_seconds
+    limit = START_SECONDS
     async with at_once:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", MODULE,
@@ -87,7 +90,11 @@ async def in_process(url: str, config: Config, message: dict[str, str] | None) -
         )  # fmt: skip
         try:
             async with asyncio.timeout(limit):
-                said = await _converse(process, asked)
+                said = await _ask(process, asked)
+            if said == SENDS:
+                limit = config.alert_timeout_seconds + END_SECONDS
+                async with asyncio.timeout(limit):
+                    said = await process.stdout.read(ANSWER_MAX_BYTES)
         except TimeoutError:
             raise ChannelError(f"Apprise did not finish within {limit:g} s", permanent=False) from None
         finally:
@@ -99,13 +106,17 @@ async def in_process(url: str, config: Config, message: dict[str, str] | None) -
     return Answer(without(answer.error, (url,)), answer.is_permanent)
 
 
-async def _converse(process: Any, asked: bytes) -> bytes:
+async def _ask(process: Any, asked: bytes) -> bytes:
+    """Returns the first line, which is the answer unless it says that a message is being sent."""
     with suppress(OSError):
         # The URL is a secret, so it is not an argument, which everybody on this machine could read.
         process.stdin.write(asked)
         await process.stdin.drain()
         process.stdin.close()
-    said: bytes = await process.stdout.read(ANSWER_MAX_BYTES)
+    try:
+        said: bytes = await process.stdout.readline()
+    except ValueError:
+        return b"a line without end"
     return said
 
 

@@ -1,5 +1,8 @@
 """The process in which Apprise runs: reads one JSON document from standard input, and writes one as its answer.
 
+Before the answer it writes a line when it begins to send. Until then nothing has left it, so that a process that was
+slow to start can be ended and its message sent again.
+
 Apprise and its plugins are large, and a URL can name files and local programs. An audit hook of Python limits what they
 do: no connection to an address that is not allowed, however its name was resolved; no other program; no file besides
 Python's own. The memory is limited too, since a server may answer without end.
@@ -28,6 +31,7 @@ CONNECTING = ("socket.connect", "socket.sendto", "socket.bind")
 READABLE = ("/dev/null", "/dev/urandom", "/etc/ssl", "/etc/pki", "/etc/mime.types", "/usr/share/zoneinfo")
 LOCAL = frozenset({"blink1", "dbus", "glib", "gnome", "macosx", "syslog", "windows"})
 SHOWN_MAX = 500
+SENDS = b"sends\n"
 
 
 class Refused(OSError):
@@ -141,6 +145,8 @@ def answer_to(asked: dict[str, Any]) -> dict[str, Any]:
     limit = float(asked["timeout_seconds"])
     service.socket_connect_timeout = service.socket_read_timeout = limit
     message = asked["message"]
+    sys.stdout.buffer.write(SENDS)
+    sys.stdout.buffer.flush()
     try:
         is_sent = service.notify(body=message["body"], title=message["title"], notify_type=message["type"])
     except Exception as error:
