@@ -1,5 +1,5 @@
 """Writes what is made from code: the pages configuration.md, metrics.md, logs.md, http-api.md and command-line.md,
-ui/openapi.json, and the dashboards of Grafana."""
+ui/openapi.json, the schemas of the forms for alerts, and the dashboards of Grafana."""
 
 from __future__ import annotations
 
@@ -119,5 +119,6 @@ if __name__ == "__main__":
     API_TARGET.write_text(api_page())
     command_line.TARGET.write_text(command_line.page())
     ui_document.TARGET.write_text(ui_document.text())
+    ui_document.ALERTS_TARGET.write_text(ui_document.alert_schemas())
     dashboards.write()
     log_schema.write()

@@ -1,15 +1,19 @@
-"""Writes ui/openapi.json, from which the types of the web UI are made: the OpenAPI document without its texts, examples
-and limits of values, which types cannot express."""
+"""Writes two files for the web UI. Its types are made from ui/openapi.json: the OpenAPI document without its texts,
+examples and limits of values, which types cannot express. The forms of alerts are made from schemas with limits."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from foliot.model.alert_channel import KINDS
+from foliot.model.alert_rule import INSTALLATION, SCOPES, Condition
 from tools.document_api import document
 
-TARGET = Path(__file__).resolve().parent.parent / "ui" / "openapi.json"
+UI = Path(__file__).resolve().parent.parent / "ui"
+TARGET = UI / "openapi.json"
+ALERTS_TARGET = UI / "src" / "pages" / "alerts" / "schemas.json"
 KEPT = frozenset({
     "$ref", "additionalProperties", "allOf", "anyOf", "const", "content", "enum", "in", "items", "name", "oneOf",
     "operationId", "parameters", "properties", "requestBody", "required", "responses", "schema", "type",
@@ -42,6 +46,36 @@ def text() -> str:
         *(f" {json.dumps(part)}: {_lines(named)}" for part, named in lines.items()),
     ]
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def alert_schemas() -> str:
+    """The fields of rules, of each condition and of each kind of channel, one line for each."""
+    schemas = document()["components"]["schemas"]
+    rule = _fields(schemas["AlertRule"], without=("condition", "scope"))
+    conditions = {
+        str(kind.__struct_config__.tag): {
+            "schema": _fields(schemas[kind.__name__]),
+            "scope": [name for name in schemas["Scope"]["properties"] if name in SCOPES.get(kind, ())],
+            "isInstallation": kind in INSTALLATION,
+        }
+        for kind in get_args(Condition)
+    }
+    channels = {
+        name: {"schema": _fields(schemas[kind.__name__]), "secrets": list(kind.SECRETS)} for name, kind in KINDS.items()
+    }
+    parts = [
+        f' "rule": {json.dumps(rule)}',
+        f' "scope": {json.dumps(_fields(schemas["Scope"]))}',
+        f' "conditions": {_lines(conditions)}',
+        f' "channels": {_lines(channels)}',
+    ]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _fields(schema: dict[str, Any], *, without: tuple[str, ...] = ("kind",)) -> dict[str, Any]:
+    properties = {name: one for name, one in schema["properties"].items() if name not in without}
+    required = [name for name in schema["required"] if name not in without]
+    return {"type": "object", "properties": properties, "required": required}
 
 
 def _lines(named: dict[str, dict[str, Any]]) -> str:

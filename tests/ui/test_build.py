@@ -19,6 +19,7 @@ UI = ROOT / "ui"
 
 def test_the_description_of_the_api_for_the_ui_is_up_to_date() -> None:
     assert ui_document.TARGET.read_text() == ui_document.text(), "run `make docs`"
+    assert ui_document.ALERTS_TARGET.read_text() == ui_document.alert_schemas(), "run `make docs`"
 
 
 def test_the_lock_file_names_no_registry_and_every_version_is_exact() -> None:

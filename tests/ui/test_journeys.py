@@ -26,7 +26,7 @@ from tests.support.processes import ROOT, FoliotProcess
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 SILENCE_SECONDS = 400
-HELPERS = {"run", "page", "shots"}
+HELPERS = {"run", "page", "shots", "filled"}
 FOUND = sorted(path.stem for path in (ROOT / "ui" / "journeys").glob("*.mjs") if path.stem not in HELPERS)
 WANTED = [name for name in FOUND if name in os.environ.get("JOURNEYS", ",".join(FOUND)).split(",")]
 # As many as processes of the gate have a use for; each starts a Foliot and a Chromium of its own.

@@ -18,9 +18,11 @@ export async function until(question, what) {
 
 /** Watches a page. `look` is for a moment at which it stands still. */
 export async function equipped(page, base, note) {
+  // Told at once, so that none is lost when the page goes elsewhere.
+  const violations = [];
+  await page.exposeFunction("noteViolation", (told) => violations.push(told));
   await page.addInitScript(() => {
-    window.violations = [];
-    document.addEventListener("securitypolicyviolation", (event) => window.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
+    document.addEventListener("securitypolicyviolation", (event) => window.noteViolation(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
   });
   page.on("pageerror", (error) => note(`error in the page: ${error}`));
   page.on("request", (request) => {
@@ -28,7 +30,9 @@ export async function equipped(page, base, note) {
   });
 
   async function checkPolicy(what) {
-    for (const violation of await page.evaluate(() => window.violations ?? [])) note(`${what}: the policy was violated by ${violation}`);
+    // Calls from the page arrive in order, so this one comes after all reports.
+    await page.evaluate(() => 1);
+    for (const violation of violations.splice(0)) note(`${what}: the policy was violated by ${violation}`);
   }
 
   /** Looks for what keeps people out, in both themes, and for reports of the policy. */

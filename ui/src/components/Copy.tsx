@@ -38,7 +38,7 @@ export function Id({ value, isWhole }: { value: string; isWhole?: boolean }) {
   const tip = useTip(isDone ? text.copied : `${value}  ·  ${text.clickToCopy}`);
   const shown = isWhole || value.length <= 12 ? value : `…${value.slice(-8)}`;
   return (
-    <button type="button" className={styles.id} aria-label={`${shown} ${text.copyId}`} {...tip} onClick={() => go(value)}>
+    <button type="button" className={classes(styles.id, "touch")} aria-label={`${shown} ${text.copyId}`} {...tip} onClick={() => go(value)}>
       <span>{shown}</span>
       <Icon name={isDone ? "check" : "copy"} size={14} />
     </button>
@@ -55,7 +55,7 @@ export function CopyCommand({ commands }: { commands: { label: string; command: 
       {commands.length > 1 && (
         <div className={styles.kinds} role="group" aria-label={text.commandKind}>
           {commands.map((one, index) => (
-            <button key={one.label} type="button" aria-pressed={index === chosen} className={styles.kind} onClick={() => choose(index)}>
+            <button key={one.label} type="button" aria-pressed={index === chosen} className={classes(styles.kind, "touch")} onClick={() => choose(index)}>
               {one.label}
             </button>
           ))}

@@ -11,13 +11,20 @@ interface Properties {
   children?: ReactNode;
   footer?: ReactNode;
   width?: "small" | "medium" | "large";
+  /** A press beside it closes it, too. Not where somebody may have typed something. */
+  closesOutside?: boolean;
 }
 
-export function Dialog({ isOpen, onClose, title, children, footer, width = "small" }: Properties) {
+export function Dialog({ isOpen, onClose, title, children, footer, width = "small", closesOutside = true }: Properties) {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
-    if (isOpen && !element.current?.open) element.current?.showModal();
+    const dialog = element.current;
+    if (!isOpen || !dialog || dialog.open) return;
+    dialog.showModal();
+    // React focuses before the dialog is shown, in vain; the browser would choose the button that closes it.
+    const first = dialog.querySelector<HTMLElement>("[data-autofocus]") ?? dialog.querySelector<HTMLElement>("form :is(input, select, textarea):not(:disabled)") ?? dialog.querySelector<HTMLElement>("footer button");
+    first?.focus();
   }, [isOpen]);
   if (!isOpen) return null;
   return (
@@ -29,7 +36,7 @@ export function Dialog({ isOpen, onClose, title, children, footer, width = "smal
         event.preventDefault();
         onClose();
       }}
-      onPointerDown={(event) => event.target === element.current && onClose()}
+      onPointerDown={(event) => closesOutside && event.target === element.current && onClose()}
     >
       <div className={styles.inside}>
         <header className={styles.header}>
@@ -70,6 +77,7 @@ export function AskDialog({ isOpen, onClose, onConfirm, title, children, confirm
       onClose={onClose}
       title={title}
       width={width}
+      closesOutside={false}
       footer={
         <>
           <Button onClick={onClose}>{text.cancel}</Button>

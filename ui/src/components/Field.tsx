@@ -53,7 +53,7 @@ export function TextField({
 }: FieldProperties & InputHTMLAttributes<HTMLInputElement> & { isMono?: boolean; ref?: Ref<HTMLInputElement> }) {
   return (
     <Field label={label} hint={hint} error={error} isOptional={isOptional}>
-      {(inner) => <input type="text" autoComplete="off" spellCheck={false} {...rest} {...inner} className={classes(styles.control, isMono && "mono")} />}
+      {(inner) => <input type="text" autoComplete="off" spellCheck={false} data-autofocus={rest.autoFocus} {...rest} {...inner} className={classes(styles.control, isMono && "mono")} />}
     </Field>
   );
 }
@@ -68,7 +68,7 @@ export function TextArea({
 }: FieldProperties & TextareaHTMLAttributes<HTMLTextAreaElement> & { isMono?: boolean }) {
   return (
     <Field label={label} hint={hint} error={error} isOptional={isOptional}>
-      {(inner) => <textarea rows={5} spellCheck={false} {...rest} {...inner} className={classes(styles.control, styles.area, isMono && "mono")} />}
+      {(inner) => <textarea rows={5} spellCheck={false} data-autofocus={rest.autoFocus} {...rest} {...inner} className={classes(styles.control, styles.area, isMono && "mono")} />}
     </Field>
   );
 }

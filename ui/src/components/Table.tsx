@@ -67,9 +67,17 @@ export function Table<T>(properties: Properties<T>) {
   const [width, setWidth] = useState(1200);
   const [offset, setOffset] = useState(0);
   const [current, setCurrent] = useState<string | null>(null);
+  const [isSelecting, setSelecting] = useState(false);
   const anchor = useRef<string | null>(null);
   const navigate = useNavigate();
   const isCards = width < 600;
+  // On a phone, cards show their boxes once somebody wants to select; then a touch anywhere on a card selects it.
+  const hasSelected = (selection?.ids.size ?? 0) > 0;
+  useEffect(() => {
+    // With the last one, the boxes go.
+    if (hasSelected) return () => setSelecting(false);
+  }, [hasSelected]);
+  const selectsByTouch = isCards && selection !== undefined && (isSelecting || selection.ids.size > 0);
 
   useLayoutEffect(() => {
     const element = frame.current;
@@ -166,24 +174,53 @@ export function Table<T>(properties: Properties<T>) {
     open(row);
   };
 
+  const onCardTouch = (event: MouseEvent, id: string) => {
+    if ((event.target as HTMLElement).closest("input")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    toggle(id, false);
+  };
+
   const isEmpty = rows.length === 0;
+  const all = selection && (
+    <input
+      type="checkbox"
+      aria-label={text.list.selectAll}
+      checked={rows.length > 0 && rows.every((row) => selection.ids.has(idOf(row)))}
+      ref={(box) => {
+        if (box) box.indeterminate = selection.ids.size > 0 && !rows.every((row) => selection.ids.has(idOf(row)));
+      }}
+      onChange={(event) => selection.change(event.target.checked ? new Set(rows.map(idOf)) : new Set())}
+    />
+  );
   return (
-    <div ref={frame} className={classes(styles.frame, isCards && styles.cards, isEmpty && !isLoading && styles.bare, density === "compact" && styles.compact)}>
+    <div ref={frame} className={classes(styles.frame, isCards && styles.cards, selectsByTouch && styles.selecting, isEmpty && !isLoading && styles.bare, density === "compact" && styles.compact)}>
+      {isCards && selection && !isEmpty && (
+        <div className={styles.selectRow}>
+          {selectsByTouch && (
+            <label className={styles.all}>
+              {all}
+              {text.list.selectAllShort}
+            </label>
+          )}
+          <Button
+            kind="quiet"
+            onClick={() => {
+              setSelecting(!selectsByTouch);
+              if (selectsByTouch) selection.change(new Set());
+            }}
+          >
+            {selectsByTouch ? text.list.selectDone : text.list.select}
+          </Button>
+        </div>
+      )}
       <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : rows.length + 1} className={styles.table}>
         {!isCards && !(isEmpty && !isLoading) && (
           <div role="rowgroup" className={styles.head}>
             <div role="row" className={styles.row} style={{ gridTemplateColumns: tracks }}>
               {selection && (
                 <span role="columnheader" className={styles.check}>
-                  <input
-                    type="checkbox"
-                    aria-label={text.list.selectAll}
-                    checked={rows.length > 0 && rows.every((row) => selection.ids.has(idOf(row)))}
-                    ref={(box) => {
-                      if (box) box.indeterminate = selection.ids.size > 0 && !rows.every((row) => selection.ids.has(idOf(row)));
-                    }}
-                    onChange={(event) => selection.change(event.target.checked ? new Set(rows.map(idOf)) : new Set())}
-                  />
+                  {all}
                 </span>
               )}
               {shown.map((column) => (
@@ -217,10 +254,11 @@ export function Table<T>(properties: Properties<T>) {
                   toneOf?.(row) === "quiet" && styles.dim,
                 )}
                 style={{ gridTemplateColumns: isCards ? undefined : tracks, transform: `translateY(${item.start - offset}px)` }}
+                onClickCapture={selectsByTouch ? (event) => onCardTouch(event, id) : undefined}
                 onClick={(event) => onRowClick(event, row)}
                 onFocus={() => setCurrent(id)}
               >
-                {selection && (
+                {selection && (!isCards || selectsByTouch) && (
                   <span role="cell" className={styles.check}>
                     <input
                       type="checkbox"
@@ -255,8 +293,8 @@ export function SelectionBar({ selection, children }: { selection: Selection; ch
   return (
     <div className={styles.selectionBar} role="region" aria-label={text.list.selected(selection.ids.size)}>
       <span className="number">{text.list.selected(selection.ids.size)}</span>
-      {children}
-      <Button size="small" kind="quiet" onClick={() => selection.change(new Set())}>
+      <div className={styles.selectionActions}>{children}</div>
+      <Button size="small" kind="quiet" className={styles.clear} onClick={() => selection.change(new Set())}>
         {text.list.clearSelection}
       </Button>
     </div>

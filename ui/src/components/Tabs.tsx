@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { classes } from "./classes";
 import styles from "./Tabs.module.css";
 
@@ -12,8 +12,15 @@ export interface TabItem {
 
 /** Tabs are links: each has a URL. */
 export function Tabs({ items, label }: { items: TabItem[]; label: string }) {
+  const frame = useRef<HTMLElement>(null);
+  const current = items.find((item) => item.isCurrent)?.to;
+  useEffect(() => {
+    // Where there is no room for all of them, the current one is in sight.
+    const tab = frame.current?.querySelector<HTMLElement>("[aria-current]");
+    if (frame.current && tab) frame.current.scrollLeft = tab.offsetLeft - (frame.current.clientWidth - tab.offsetWidth) / 2;
+  }, [current]);
   return (
-    <nav className={styles.tabs} aria-label={label}>
+    <nav ref={frame} className={styles.tabs} aria-label={label}>
       {items.map((item) => (
         <Link
           key={item.to}

@@ -1,5 +1,5 @@
 /** A form from the JSON Schema of a payload, and the payload from what somebody wrote into it. Values are kept as texts. */
-export type FieldKind = "text" | "integer" | "number" | "boolean" | "choice" | "date" | "instant" | "json";
+export type FieldKind = "text" | "integer" | "number" | "boolean" | "choice" | "date" | "instant" | "list" | "json";
 
 export interface FormField {
   name: string;
@@ -19,6 +19,7 @@ export interface FormField {
   shortest: number;
   longest: number | null;
   pattern: RegExp | null;
+  examples: readonly string[];
   /** The type in words of the schema, such as "integer or null". */
   type: string;
 }
@@ -129,6 +130,7 @@ export function fieldsOf(schema: unknown): FormField[] | null {
         shortest: numberOr(found.minLength, 0),
         longest: numberOr(found.maxLength, null),
         pattern: patternIn(found),
+        examples: Array.isArray(found.examples) ? found.examples.filter((one) => typeof one === "string") : [],
         type: typeWords(found, schema, isNullable),
       },
     ];
@@ -139,9 +141,10 @@ export function fieldsOf(schema: unknown): FormField[] | null {
 
 export type FormValues = Readonly<Record<string, string>>;
 
-/** What a value is as text in the field: texts as they are, anything else as JSON. */
+/** What a value is as text in the field: texts as they are, lists of words with commas, anything else as JSON. */
 export function textOf(value: unknown, kind: FieldKind): string {
   if (value === undefined) return "";
+  if (kind === "list" && Array.isArray(value)) return value.join(", ");
   return typeof value === "string" && kind !== "json" && kind !== "choice" ? value : JSON.stringify(value);
 }
 
@@ -167,6 +170,8 @@ function valueIn(field: FormField, words: string, texts: FormTexts): { value?: u
       if (field.most !== null && (value > field.most || (field.isOpen.most && value === field.most))) return { error: texts.tooLarge(field.most, field.isOpen.most) };
       return { value };
     }
+    case "list":
+      return { value: trimmed.split(/[\s,]+/).filter(Boolean) };
     case "instant":
       return Number.isNaN(Date.parse(trimmed)) || !/^\d{4}-\d\d-\d\d[T ]/.test(trimmed) ? { error: texts.notAnInstant } : { value: trimmed };
     case "boolean":

@@ -103,17 +103,5 @@ export const words = {
     open: "Open it",
     yes: "true",
     no: "false",
-    errors: {
-      missing: "This is needed.",
-      notAnInteger: "Write a whole number.",
-      notANumber: "Write a number.",
-      notJson: "This is not JSON.",
-      notAnInstant: "Write a time such as 2026-11-19T08:00:00Z.",
-      tooShort: (least: number) => `Write at least ${plural(least, "character")}.`,
-      tooLong: (most: number) => `Write at most ${plural(most, "character")}.`,
-      tooSmall: (least: number, isOpen: boolean) => (isOpen ? `It must be more than ${least}.` : `It must be at least ${least}.`),
-      tooLarge: (most: number, isOpen: boolean) => (isOpen ? `It must be less than ${most}.` : `It must be at most ${most}.`),
-      pattern: "It does not have the expected form.",
-    },
   },
 };

@@ -1,46 +1,51 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { client, data } from "~/api/client";
 import { asApiError } from "~/api/problems";
 import { queryClient } from "~/api/queries";
-import type { AlertShown } from "~/api/schema";
 import { AskDialog } from "~/components/Dialog";
+import { EndField, useEnd } from "~/components/EndField";
 import { SelectField, TextField } from "~/components/Field";
 import { toast } from "~/components/Toast";
-import { serverNow } from "~/model/clock";
 import { words } from "~/texts/alerts";
+import { errorsAt } from "./forms";
+import { rulesQuery } from "./queries";
 
-const SECONDS: Record<string, number> = { "1h": 3_600, "8h": 28_800, "1d": 86_400, "7d": 604_800 };
-
-/** Keeps the rule of an alert from sending messages for a time. */
-export function SilenceDialog({ alert, onClose }: { alert: AlertShown; onClose: () => void }) {
+/** Keeps a rule, or all of them, from sending messages for a time. */
+export function SilenceDialog({ rule: given, onClose }: { rule: string | null; onClose: () => void }) {
+  const rules = useQuery(rulesQuery()).data?.items ?? [];
+  const [rule, setRule] = useState(given ?? "");
+  const [subject, setSubject] = useState("");
   const [reason, setReason] = useState("");
-  const [end, setEnd] = useState("1h");
+  const end = useEnd({});
   const send = useMutation({
-    mutationFn: () => {
-      const until = new Date(serverNow() + (SECONDS[end] ?? 0) * 1000).toISOString();
-      return data(client.POST("/v1/alert-silences", { body: { rule: alert.rule, reason: reason.trim(), until } }));
-    },
-    onSuccess: () => {
-      toast({ message: words.silenced(alert.rule) });
+    mutationFn: () => data(client.POST("/v1/alert-silences", { body: { reason: reason.trim(), until: end.until() ?? "", ...(rule ? { rule } : {}), ...(rule && subject.trim() ? { subject: subject.trim() } : {}) } })),
+    onSuccess: (silence) => {
+      toast({ message: words.silenced(words.silencedRule(silence.rule, silence.subject)) });
       void queryClient.invalidateQueries();
       onClose();
     },
   });
+  const problem = send.error ? asApiError(send.error) : null;
+  const errors = errorsAt(problem);
   return (
     <AskDialog
       isOpen
       onClose={onClose}
       onConfirm={() => send.mutate()}
-      title={words.silenceTitle(alert.rule)}
+      title={given ? words.silenceTitle(given) : words.silenceAllTitle}
       confirm={words.silenceConfirm}
       isBusy={send.isPending}
-      blocked={reason.trim() === "" ? words.reasonMissing : null}
-      error={send.error ? asApiError(send.error) : null}
+      blocked={reason.trim() === "" ? words.reasonMissing : end.problem}
+      error={["reason", "until", "rule", "subject"].some((field) => errors[field]) ? null : problem}
     >
       <p>{words.silenceHint}</p>
-      <TextField label={words.reason} autoFocus maxLength={2000} value={reason} onChange={(event) => setReason(event.target.value)} />
-      <SelectField label={words.until} value={end} onChange={(event) => setEnd(event.target.value)} options={Object.entries(words.ends).map(([value, label]) => ({ value, label }))} />
+      {given === null && (
+        <SelectField label={words.silenceWhat} value={rule} error={errors.rule} options={[{ value: "", label: words.silenceEverything }, ...rules.map(({ name }) => ({ value: name, label: name }))]} onChange={(event) => setRule(event.target.value)} />
+      )}
+      {rule !== "" && <TextField label={words.silenceSubject} hint={words.silenceSubjectHint} isOptional maxLength={200} value={subject} error={errors.subject} onChange={(event) => setSubject(event.target.value)} />}
+      <TextField label={words.reason} autoFocus maxLength={2000} value={reason} error={errors.reason} onChange={(event) => setReason(event.target.value)} />
+      <EndField end={end} error={errors.until} />
     </AskDialog>
   );
 }

@@ -3,12 +3,13 @@ import { client, data } from "~/api/client";
 import { queryClient } from "~/api/queries";
 import type { SilenceShown } from "~/api/schema";
 import { Button } from "~/components/Button";
+import { Panel } from "~/components/Panel";
+import { Line, Rows } from "~/components/Rows";
 import { Time } from "~/components/Time";
 import { toast, toastProblem } from "~/components/Toast";
 import { useLiveRefresh } from "~/live/useLiveRefresh";
 import { words } from "~/texts/alerts";
 import { silencesQuery } from "./queries";
-import styles from "./AlertsPage.module.css";
 
 const nameOf = ({ rule, subject }: SilenceShown) => words.silencedRule(rule, subject);
 
@@ -26,26 +27,30 @@ export function Silences({ mayChange }: { mayChange: boolean }) {
   const items = found.data?.items ?? [];
   if (items.length === 0) return null;
   return (
-    <section className={styles.section}>
-      <h2>{words.silences}</h2>
-      <ul className={styles.plain} aria-label={words.silences}>
+    <Panel title={words.silences} isFlush>
+      <Rows label={words.silences}>
         {items.map((silence) => (
-          <li key={silence.id}>
-            <span className={styles.name}>{nameOf(silence)}</span>
-            <span className={styles.detail}>{silence.reason}</span>
-            <span className="quiet">
-              {`${words.until} `}
-              <Time at={silence.until} form="both" withoutZone isFocusable />
-              {`, ${words.by(silence.created_by)}`}
-            </span>
-            {mayChange && (
-              <Button size="small" icon="play" aria-label={words.endNamed(nameOf(silence))} onClick={() => end.mutate(silence)}>
-                {words.end}
-              </Button>
-            )}
-          </li>
+          <Line
+            key={silence.id}
+            name={nameOf(silence)}
+            detail={silence.reason}
+            note={
+              <>
+                {`${words.until} `}
+                <Time at={silence.until} form="both" withoutZone isFocusable />
+                {`, ${words.by(silence.created_by)}`}
+              </>
+            }
+            actions={
+              mayChange && (
+                <Button size="small" icon="play" aria-label={words.endNamed(nameOf(silence))} onClick={() => end.mutate(silence)}>
+                  {words.end}
+                </Button>
+              )
+            }
+          />
         ))}
-      </ul>
-    </section>
+      </Rows>
+    </Panel>
   );
 }

@@ -8,9 +8,6 @@ export const silencesQuery = () => queryOptions({ queryKey: key("alert-silences"
 export const rulesQuery = () => queryOptions({ queryKey: key("alert-rules"), queryFn: () => data(client.GET("/v1/alert-rules")) });
 export const channelsQuery = () => queryOptions({ queryKey: key("alert-channels"), queryFn: () => data(client.GET("/v1/alert-channels")) });
 
-export const RULE_EXAMPLE = [{ label: "foliot", command: `foliot alerts rules put failures '{"condition": {"kind": "run_failed"}, "channels": ["ops"]}'` }];
-export const CHANNEL_EXAMPLE = [{ label: "foliot", command: "foliot alerts channels set ops email host=smtp.example.org from=foliot@example.org to=ops@example.org" }];
-
 /** Where a channel goes; a secret is shown as stars. */
 export function destinationOf({ channel }: AlertChannelShown): string {
   switch (channel.kind) {

@@ -57,7 +57,7 @@ export function JobsPage() {
         </span>
       ),
     },
-    { id: "schedule", label: words.columns.schedule, width: "minmax(11rem, 1.2fr)", cell: (job) => <ScheduleWords job={job} />, from: 640 },
+    { id: "schedule", label: words.columns.schedule, width: "minmax(11rem, 1.2fr)", cell: (job) => <ScheduleWords job={job} />, from: 720 },
     { id: "next", label: words.columns.next, width: "6rem", align: "end", isLabelled: true, cell: (job) => <NextFire job={job} /> },
     { id: "ticks", label: words.columns.ticks, width: "minmax(12rem, 1fr)", cell: (job) => <JobTicks job={job} />, from: 860, card: "none" },
     { id: "queue", label: words.columns.queue, width: "6rem", cell: (job) => <span className="quiet">{job.queue}</span>, from: 1080, card: "none" },

@@ -1,14 +1,11 @@
 import { useState } from "react";
 import { asApiError } from "~/api/problems";
 import { AskDialog } from "~/components/Dialog";
+import { EndField, useEnd } from "~/components/EndField";
 import { SelectField, TextField } from "~/components/Field";
-import { serverNow } from "~/model/clock";
-import { browserZone, millis, zoneLabel } from "~/model/times";
 import { words } from "~/texts/pauses";
 import { nameOf, type PausedKind, type Stop } from "./queries";
 import { usePauseActions } from "./usePauseActions";
-
-const SECONDS: Record<string, number> = { "1h": 3_600, "8h": 28_800, "1d": 86_400, "7d": 604_800 };
 
 interface Properties {
   stop: Stop | null;
@@ -24,18 +21,14 @@ export function PauseForm({ stop, kinds, of, onClose }: Properties) {
   const [kind, setKind] = useState<PausedKind>(of?.kind ?? (stop && stop.kind !== "circuit" ? stop.kind : (kinds[0] ?? "queue")));
   const [name, setName] = useState(of?.name ?? stop?.name ?? "");
   const [reason, setReason] = useState(stop?.reason ?? "");
-  const [end, setEnd] = useState(stop?.until ? "keep" : "open");
-  const [at, setAt] = useState("");
-  const chosen = end === "at" ? millis(at) : end in SECONDS ? serverNow() + (SECONDS[end] ?? 0) * 1000 : null;
-  const isPast = end === "at" && !(Number.isFinite(chosen) && (chosen ?? 0) > serverNow());
+  const end = useEnd({ kept: stop?.until, isOpen: true });
   const isNameless = kind !== "everything" && name.trim() === "";
   const problem = pause.error ? asApiError(pause.error) : null;
   const go = () => {
-    const until = end === "keep" ? (stop?.until ?? undefined) : chosen === null ? undefined : new Date(chosen).toISOString();
+    const until = end.until();
     const wishes = { ...(reason.trim() ? { reason: reason.trim() } : {}), ...(until ? { until } : {}) };
     pause.mutate({ kind, name: kind === "everything" ? "" : name.trim(), wishes, before: stop }, { onSuccess: onClose });
   };
-  const ends = [...(stop?.until ? ["keep"] : []), "open", "1h", "8h", "1d", "7d", "at"];
   return (
     <AskDialog
       isOpen
@@ -44,7 +37,7 @@ export function PauseForm({ stop, kinds, of, onClose }: Properties) {
       title={stop ? words.changeTitle(nameOf(stop)) : of ? words.pauseOf(of.name) : words.pauseTitle}
       confirm={stop ? words.save : words.confirm}
       isBusy={pause.isPending}
-      blocked={isNameless ? words.nameMissing : isPast ? words.past : null}
+      blocked={isNameless ? words.nameMissing : end.problem}
       error={problem && !["name", "reason", "until"].includes(problem.field ?? "") ? problem : null}
     >
       {of && !stop && <p>{words.effects[of.kind]}</p>}
@@ -55,8 +48,7 @@ export function PauseForm({ stop, kinds, of, onClose }: Properties) {
         </>
       )}
       <TextField label={words.reason} hint={words.reasonHint} isOptional maxLength={1000} autoFocus={stop !== null || of !== undefined} value={reason} error={problem?.field === "reason" ? problem.detail : undefined} onChange={(event) => setReason(event.target.value)} />
-      <SelectField label={words.until} value={end} error={problem?.field === "until" ? problem.detail : undefined} onChange={(event) => setEnd(event.target.value)} options={ends.map((value) => ({ value, label: words.ends[value] ?? value }))} />
-      {end === "at" && <TextField label={words.at} type="datetime-local" hint={words.atHint(zoneLabel(browserZone(), serverNow()))} value={at} error={at !== "" && isPast ? words.past : undefined} onChange={(event) => setAt(event.target.value)} />}
+      <EndField end={end} error={problem?.field === "until" ? problem.detail : undefined} />
     </AskDialog>
   );
 }

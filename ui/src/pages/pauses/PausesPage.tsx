@@ -7,8 +7,10 @@ import { Button, IconButton } from "~/components/Button";
 import { CopyCommand } from "~/components/Copy";
 import { Dialog } from "~/components/Dialog";
 import { EmptyState, Unavailable } from "~/components/EmptyState";
-import { Icon, type IconName } from "~/components/Icon";
+import { Facts } from "~/components/Facts";
+import type { IconName } from "~/components/Icon";
 import { PageHeader } from "~/components/PageHeader";
+import { Row, Rows } from "~/components/Rows";
 import { Skeleton } from "~/components/Skeleton";
 import { Time } from "~/components/Time";
 import { Explained } from "~/components/Tip";
@@ -17,7 +19,6 @@ import { words } from "~/texts/pauses";
 import { PauseForm } from "./PauseForm";
 import { endCommands, nameOf, type PausedKind, placeOf, type Stop, stopsQuery } from "./queries";
 import { usePauseActions } from "./usePauseActions";
-import styles from "./PausesPage.module.css";
 
 const ICONS: Record<Stop["kind"], IconName> = { everything: "pauses", queue: "queues", task: "bolt", job: "jobs", circuit: "unplugged" };
 
@@ -53,9 +54,9 @@ export function PausesPage() {
           <p>{words.emptyHint}</p>
         </EmptyState>
       ) : (
-        <ul className={styles.list} aria-label={words.title}>
+        <Rows label={words.title}>
           {items.map((stop) => (
-            <Row
+            <StopRow
               key={`${stop.kind} ${stop.name}`}
               stop={stop}
               mayChange={mayOperate && (stop.kind !== "everything" || isEverywhere)}
@@ -64,9 +65,9 @@ export function PausesPage() {
               onCommand={() => setCommand(stop)}
             />
           ))}
-        </ul>
+        </Rows>
       )}
-      {found.data?.more && <p className={styles.more}>{words.more}</p>}
+      {found.data?.more && <p className="quiet">{words.more}</p>}
       {form && <PauseForm stop={form.stop} kinds={kinds} onClose={() => setForm(null)} />}
       <Dialog isOpen={command !== null} onClose={() => setCommand(null)} title={words.commandTitle} width="medium">
         {command && <CopyCommand commands={endCommands(command)} />}
@@ -83,61 +84,49 @@ interface RowProperties {
   onCommand: () => void;
 }
 
-function Row({ stop, mayChange, onChange, onEnd, onCommand }: RowProperties) {
+function StopRow({ stop, mayChange, onChange, onEnd, onCommand }: RowProperties) {
   const name = nameOf(stop);
   const place = placeOf(stop);
   const isCircuit = stop.kind === "circuit";
+  const until = stop.until ? <Time key="u" at={stop.until} form="both" withoutZone isFocusable /> : isCircuit ? words.untilProbed : words.untilResumed;
   return (
-    <li className={styles.row} data-kind={stop.kind}>
-      <span className={styles.mark}>
-        <Icon name={ICONS[stop.kind]} size={18} />
-      </span>
-      <div className={styles.what}>
-        <h2 className={styles.title}>
-          {place ? (
-            <Link to={place as never} className={styles.name}>
-              {name}
-            </Link>
-          ) : (
-            name
-          )}
-          {stop.kind !== "everything" && (
-            <span className={styles.kind}>
-              <Explained text={words.effects[stop.kind]}>{words.kinds[stop.kind]}</Explained>
-            </span>
-          )}
-        </h2>
-        {(stop.reason || stop.failures !== undefined) && <p className={styles.reason}>{stop.reason ?? `${words.failures(stop.failures ?? 0)}.${stop.isProbing ? ` ${words.probing}` : ""}`}</p>}
-        {stop.kind === "everything" && <p className={styles.reason}>{words.effects.everything}</p>}
-      </div>
-      <dl className={styles.facts}>
-        <div>
-          <dt>{words.until}</dt>
-          <dd>{stop.until ? <Time at={stop.until} form="both" withoutZone isFocusable /> : isCircuit ? words.untilProbed : words.untilResumed}</dd>
-        </div>
-        {stop.since && (
-          <div>
-            <dt>{words.since}</dt>
-            <dd>
-              <Time at={stop.since} isFocusable />
-              {stop.actor && <span className="quiet">{` ${words.by.toLowerCase()} ${stop.actor}`}</span>}
-            </dd>
-          </div>
-        )}
-      </dl>
-      {mayChange && (
-        <div className={styles.actions}>
-          {!isCircuit && (
-            <Button size="small" aria-label={words.changeNamed(name)} onClick={onChange}>
-              {words.change}
+    <Row
+      icon={ICONS[stop.kind]}
+      tone={isCircuit || stop.kind === "everything" ? "problem" : "notice"}
+      title={place ? <Link to={place as never}>{name}</Link> : name}
+      kind={stop.kind !== "everything" && <Explained text={words.effects[stop.kind]}>{words.kinds[stop.kind]}</Explained>}
+      facts={
+        <Facts
+          items={[
+            [words.until, until],
+            stop.since && [
+              words.since,
+              <span key="s">
+                <Time at={stop.since} isFocusable />
+                {stop.actor && <span className="quiet">{` ${words.by.toLowerCase()} ${stop.actor}`}</span>}
+              </span>,
+            ],
+          ]}
+        />
+      }
+      actions={
+        mayChange && (
+          <>
+            {!isCircuit && (
+              <Button size="small" aria-label={words.changeNamed(name)} onClick={onChange}>
+                {words.change}
+              </Button>
+            )}
+            <Button size="small" icon="play" aria-label={isCircuit ? words.closeNamed(name) : words.endNamed(name)} onClick={onEnd}>
+              {isCircuit ? words.close : words.end}
             </Button>
-          )}
-          <Button size="small" icon="play" aria-label={isCircuit ? words.closeNamed(name) : words.endNamed(name)} onClick={onEnd}>
-            {isCircuit ? words.close : words.end}
-          </Button>
-          <IconButton size="small" icon="copy" label={words.commands(name)} onClick={onCommand} />
-        </div>
-      )}
-    </li>
+            <IconButton size="small" icon="copy" label={words.commands(name)} onClick={onCommand} />
+          </>
+        )
+      }
+    >
+      {(stop.reason || stop.failures !== undefined) && <p>{stop.reason ?? `${words.failures(stop.failures ?? 0)}.${stop.isProbing ? ` ${words.probing}` : ""}`}</p>}
+      {stop.kind === "everything" && <p>{words.effects.everything}</p>}
+    </Row>
   );
 }

@@ -46,7 +46,7 @@ export function NamespacesTab() {
     <div className={styles.stack}>
       <p className={styles.lead}>{namespaces.hint}</p>
       <Table label={words.tabs.namespaces} name="namespaces" rows={query.data ?? []} columns={columns} idOf={(one) => one.name} isLoading={query.isPending} />
-      <Panel hint={namespaces.create} title={namespaces.name} isFlush>
+      <Panel hint={namespaces.create} title={namespaces.createTitle} isFlush>
         <CopyCommand commands={[{ label: "foliot", command: "foliot token create ann --role operator --namespace team" }, { label: "curl", command: `curl -H 'Foliot-Namespace: team' ${location.origin}/v1/runs` }]} />
       </Panel>
     </div>

@@ -115,6 +115,7 @@ export const words = {
     name: "Namespace",
     here: "You are here",
     open: "Open",
+    createTitle: "Another namespace",
     create: "To use a new one, make a token for it, or name it in a request:",
   },
 

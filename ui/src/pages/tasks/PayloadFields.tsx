@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { SelectField, TextArea, TextField } from "~/components/Field";
+import { SchemaInput } from "~/components/SchemaInput";
 import { type FormField, type FormValues, textOf } from "~/model/schemaForm";
 import { words } from "~/texts/tasks";
 import styles from "./tasks.module.css";
@@ -51,22 +51,6 @@ function Input({ field, value, error, onChange }: { field: FormField; value: str
       {isTyped && <span className={styles.type}>{field.type}</span>}
     </>
   );
-  const shared = { label, hint, error, isOptional: !field.isRequired };
-  if (field.kind === "boolean" || field.kind === "choice") {
-    const choices = field.kind === "boolean" ? [true, false] : field.choices;
-    const options = [{ value: "", label: field.isRequired ? "" : form.left }, ...choices.map((one) => ({ value: JSON.stringify(one), label: typeof one === "string" ? one : JSON.stringify(one) }))];
-    return <SelectField {...shared} value={value} options={options} onChange={(event) => onChange(event.target.value)} />;
-  }
-  if (field.kind === "json" || (field.kind === "text" && (field.longest ?? 0) > LONG_TEXT && field.name === "command"))
-    return <TextArea {...shared} isMono rows={2} value={value} onChange={(event) => onChange(event.target.value)} />;
-  return (
-    <TextField
-      {...shared}
-      isMono={field.kind !== "text"}
-      inputMode={field.kind === "integer" ? "numeric" : field.kind === "number" ? "decimal" : undefined}
-      type={field.kind === "date" ? "date" : "text"}
-      value={value}
-      onChange={(event) => onChange(event.target.value)}
-    />
-  );
+  const isLong = field.kind === "text" && (field.longest ?? 0) > LONG_TEXT && field.name === "command";
+  return <SchemaInput field={field} label={label} hint={hint} value={value} error={error} isLong={isLong} left={field.isRequired ? "" : form.left} onChange={onChange} />;
 }

@@ -13,6 +13,7 @@ import { toast } from "~/components/Toast";
 import { randomKey } from "~/model/randomKey";
 import { fieldsOf, type FormValues, payloadOf, valuesOf } from "~/model/schemaForm";
 import { parseDuration } from "~/model/times";
+import { fieldErrors } from "~/texts/fieldErrors";
 import { words } from "~/texts/tasks";
 import { curl, shellWord } from "../runs/commands";
 import { objectIn } from "../runs/RerunDialog";
@@ -31,7 +32,7 @@ export function RunDialog({ task, onClose }: { task: TaskDetails; onClose: () =>
   const [options, setOptions] = useState({ name: "", queue: "", delay: "" });
   const [isAsked, setAsked] = useState(false);
   const isJson = mode === "json" || fields === null;
-  const filled = payloadOf(fields ?? [], values, told.errors);
+  const filled = payloadOf(fields ?? [], values, fieldErrors);
   const written = objectIn(json);
   const payload = isJson ? written : filled.payload;
   const delay = options.delay.trim() === "" ? null : parseDuration(options.delay);
@@ -59,7 +60,7 @@ export function RunDialog({ task, onClose }: { task: TaskDetails; onClose: () =>
   const problem = run.error ? asApiError(run.error) : null;
   const named = problem?.field?.startsWith("payload.") ? problem.field.slice("payload.".length).split(/[.[]/)[0] : null;
   const isAtField = !isJson && fields?.some((field) => field.name === named);
-  const fieldErrors = { ...(isAsked ? filled.errors : {}), ...(isAtField && named && problem ? { [named]: problem.detail } : {}) };
+  const marked = { ...(isAsked ? filled.errors : {}), ...(isAtField && named && problem ? { [named]: problem.detail } : {}) };
   const of = (name: string) => (problem?.field === name ? problem.detail : undefined);
   const isShown = isAtField || (isJson && problem?.field?.startsWith("payload")) || ["name", "queue", "delay_seconds"].includes(problem?.field ?? "");
   const change = (part: Partial<typeof options>) => {
@@ -109,7 +110,7 @@ export function RunDialog({ task, onClose }: { task: TaskDetails; onClose: () =>
         <PayloadFields
           fields={fields}
           values={values}
-          errors={fieldErrors}
+          errors={marked}
           onChange={(name, value) => {
             run.reset();
             setValues({ ...values, [name]: value });
