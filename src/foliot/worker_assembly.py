@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from foliot.assembly import (
     Stop,
     Surroundings,
     broker_for,
+    coordinator_for,
     counted_store_for,
     listen_url_of,
     settle,
@@ -19,6 +21,7 @@ from foliot.assembly import (
 )
 from foliot.brokers.base import Broker
 from foliot.config import Config
+from foliot.coordination.base import Coordinator
 from foliot.events import ProcessStarted, ProcessStopped
 from foliot.sdk.app import App
 from foliot.sdk.server_address import ServerAddress
@@ -42,11 +45,28 @@ async def run_worker(config: Config, stop: Stop, work: Work) -> None:
     from foliot.worker.direct import DirectBackend
 
     around = surroundings(config, "worker")
+    new_coordinator = await liveness_of(around)
     async with broker_for(around) as broker, counted_store_for(around, "worker", stop) as store:
-        listen_url = listen_url_of(config, store)
-        backend = DirectBackend(store, config=config, clock=around.clock, listen_url=listen_url)
+        backend = DirectBackend(
+            store,
+            config=config,
+            clock=around.clock,
+            listen_url=listen_url_of(config, store),
+            new_coordinator=new_coordinator,
+        )
         await _work(work, backend, around, stop, broker)
     around.events.emit(ProcessStopped("worker"))
+
+
+async def liveness_of(around: Surroundings) -> Callable[[], Coordinator] | None:
+    """Makes the coordinator in which this worker shows that it is alive, if it is to. Raises `ConfigurationError` if
+    the coordinator refuses this process."""
+    if around.config.worker_liveness == "postgres":
+        return None
+    from foliot.coordination.choice import coordinator_of
+
+    async with coordinator_for(around):
+        return partial(coordinator_of, around.config, clock=around.clock)
 
 
 async def run_remote_worker(config: Config, stop: Stop, work: Work, address: ServerAddress) -> None:

@@ -234,6 +234,8 @@ class Cluster:
             if part in service.users:
                 links.append(link := await service.door())
                 environment |= service.environment(link)
+        if part == "worker" and self._surroundings.coordination != "postgres":
+            environment["FOLIOT_WORKER_LIVENESS"] = "coordinator"
         if self.clock is not None and ((part == "scheduler" and is_last) or (part == "worker" and number == 1)):
             environment |= self.clock.environment()
         arguments: tuple[str, ...] = (part,)

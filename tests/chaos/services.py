@@ -88,7 +88,7 @@ def services_of(directory: Path, dispatch: str, coordination: str, say: Callable
     if coordination != "postgres":
         place = directory / "coordinator"
         place.mkdir()
-        found.append(Service("coordinator", "coordination", COORDINATORS[coordination](place), ("scheduler",)))
+        found.append(Service("coordinator", "coordination", COORDINATORS[coordination](place), ("scheduler", "worker")))
     for service in found:
         say(f"with {service.server.kind} as {service.name}")
     return found

@@ -10,7 +10,7 @@ __all__ = ["app"]
 A_DAY = 86_400.0
 
 
-def trust_for_ever(heartbeater: Heartbeater, asked_at: float) -> None:
+def trust_for_ever(heartbeater: Heartbeater, asked_at: float, lease_seconds: float | None = None) -> None:
     heartbeater._trusted_until = asked_at + A_DAY
 
 

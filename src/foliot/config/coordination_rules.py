@@ -43,6 +43,11 @@ def check_coordination(config: Config) -> None:
     if kind == "postgres":
         if url:
             raise ValueError("coordination_url is given, but coordination is postgres; set it to etcd or zookeeper")
+        if config.worker_liveness == "coordinator":
+            raise ValueError(
+                "worker_liveness is coordinator, but coordination is postgres; set coordination to etcd or zookeeper, "
+                "and coordination_url"
+            )
         return
     schemes, example = FORMS[kind]
     try:

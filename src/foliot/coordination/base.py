@@ -1,4 +1,4 @@
-"""The interface of coordinators, which tell scheduler nodes which other nodes are alive.
+"""The interface of coordinators, which tell scheduler nodes which other nodes, and which workers, are alive.
 
 A node is a member while its session lasts: a lease of etcd, or an ephemeral node of ZooKeeper. The number of members
 decides how many of the 100 shards each node takes, and the shards of a member whose session ended are free at once.
@@ -45,6 +45,19 @@ class Session(ABC):
         """Leaves. The others see it at once, if the service answers; otherwise the session expires."""
 
 
+class Presence(ABC):
+    """The entry of one worker, under an id that is never used again. `worker/coordinated_beats.py` says why."""
+
+    @abstractmethod
+    async def renew(self) -> bool:
+        """Shows a sign of life, and reads whether the entry is still there. False: it is gone for ever. Raises
+        `CoordinatorUnavailable` if the service does not answer."""
+
+    @abstractmethod
+    async def end(self) -> None:
+        """Removes the entry, if the service answers; otherwise it expires."""
+
+
 class Coordinator(ABC):
     name: str
 
@@ -56,6 +69,14 @@ class Coordinator(ABC):
     @abstractmethod
     async def join(self, node: UUID, label: str) -> Session:
         """Makes a node a member. `label` tells people which process it is. Raises the errors of `connect`."""
+
+    @abstractmethod
+    async def appear(self, presence_id: UUID, label: str) -> Presence:
+        """Makes the entry of a worker. Raises the errors of `connect`."""
+
+    @abstractmethod
+    async def present(self) -> frozenset[UUID]:
+        """The entries of workers, not older than this call. Raises the errors of `connect`."""
 
     @abstractmethod
     async def close(self) -> None: ...

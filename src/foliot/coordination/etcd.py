@@ -2,6 +2,7 @@
 
 A member is the key `<prefix>/members/<id>` with a lease. Two tasks serve a session: one keeps the lease alive, the
 other follows a watch of all members. A watch that breaks, or may have broken, is opened again, and says so as a change.
+A worker is the key `<prefix>/workers/<id>` with a lease, and follows no watch.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import httpx
 
 from foliot.clock import Clock
 from foliot.config import place_of
-from foliot.coordination.base import ANSWER_SECONDS, Coordinator, CoordinatorUnavailable, Session, SessionLost, node_of
+from foliot.coordination.base import (
+    ANSWER_SECONDS,
+    Coordinator,
+    CoordinatorUnavailable,
+    Presence,
+    Session,
+    SessionLost,
+    node_of,
+)
 from foliot.errors import ConfigurationError
 from foliot.service import own_task
 
@@ -56,14 +65,34 @@ class EtcdCoordinator(Coordinator):
         await self.call("kv/range", {"key": encoded(f"{self._prefix}/members/"), "count_only": True})
 
     async def join(self, node: UUID, label: str) -> Session:
+        members = f"{self._prefix}/members/"
+        lease, seconds = await self._put(f"{members}{node}", label)
+        return EtcdSession(self, lease, node, members, f"{self._prefix}/shards/{node}", seconds, self._clock)
+
+    async def appear(self, presence_id: UUID, label: str) -> Presence:
+        key = f"{self._workers}{presence_id}"
+        lease, _ = await self._put(key, label)
+        return EtcdPresence(self, lease, key)
+
+    async def present(self) -> frozenset[UUID]:
+        try:
+            answer = await self.call("kv/range", all_below(self._workers) | {"keys_only": True})
+        except Refused as error:
+            raise CoordinatorUnavailable(f"etcd: {error}") from error
+        return nodes_in(answer, self._workers)
+
+    @property
+    def _workers(self) -> str:
+        return f"{self._prefix}/workers/"
+
+    async def _put(self, key: str, label: str) -> tuple[str, float]:
+        """Writes a key that lasts as long as its lease, and returns the lease and its length."""
         try:
             granted = await self.call("lease/grant", {"TTL": self._session_seconds})
-            lease, seconds = granted["ID"], float(granted["TTL"])
-            members = f"{self._prefix}/members/"
-            await self.call("kv/put", {"key": encoded(f"{members}{node}"), "value": encoded(label), "lease": lease})
+            await self.call("kv/put", {"key": encoded(key), "value": encoded(label), "lease": granted["ID"]})
+            return granted["ID"], float(granted["TTL"])
         except (Refused, KeyError) as error:
             raise CoordinatorUnavailable(f"etcd: {error}") from error
-        return EtcdSession(self, lease, node, members, f"{self._prefix}/shards/{node}", seconds, self._clock)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -164,9 +193,7 @@ class EtcdSession(Session):
     async def members(self) -> frozenset[UUID]:
         self._news.clear()
         self._check()
-        answer = await self._asked("kv/range", self._range() | {"keys_only": True})
-        names = [decoded(one["key"]).removeprefix(self._members) for one in answer.get("kvs", ())]
-        found = frozenset(node for name in names if (node := node_of(name)) is not None)
+        found = nodes_in(await self._asked("kv/range", all_below(self._members) | {"keys_only": True}), self._members)
         if self._node not in found:
             self._lose("etcd has forgotten this node")
             self._check()
@@ -233,7 +260,7 @@ class EtcdSession(Session):
         while not self._why_lost:
             self._watched = self._etcd.base
             try:
-                answer = await self._etcd.open_stream("watch", {"create_request": self._range()})
+                answer = await self._etcd.open_stream("watch", {"create_request": all_below(self._members)})
                 try:
                     async for _ in answer.aiter_lines():
                         # The first line says that the watch has begun; what happened before is news, too.
@@ -249,13 +276,6 @@ class EtcdSession(Session):
         self._watching.cancel()
         self._watching = own_task(self._watch(), name="watch the members")
 
-    def _range(self) -> dict[str, str]:
-        """All keys that begin with the path of the members: up to the next text of the same length."""
-        return {
-            "key": encoded(self._members),
-            "range_end": encoded(f"{self._members[:-1]}{chr(ord(self._members[-1]) + 1)}"),
-        }
-
     def _lose(self, why: str) -> None:
         self._why_lost = self._why_lost or why
         self._news.set()
@@ -263,6 +283,40 @@ class EtcdSession(Session):
     def _check(self) -> None:
         if self._why_lost:
             raise SessionLost(self._why_lost)
+
+
+class EtcdPresence(Presence):
+    def __init__(self, etcd: EtcdCoordinator, lease: str, key: str) -> None:
+        self._etcd = etcd
+        self._lease = lease
+        self._key = encoded(key)
+
+    async def renew(self) -> bool:
+        """A lease outlives a key that somebody deletes, so the key is read, too."""
+        try:
+            answer = await self._etcd.call("lease/keepalive", {"ID": self._lease})
+            if not int(answer.get("result", {}).get("TTL", 0)):
+                return False
+            found = await self._etcd.call("kv/range", {"key": self._key, "count_only": True})
+        except (Refused, ConfigurationError):
+            return False
+        return int(found.get("count", 0)) == 1
+
+    async def end(self) -> None:
+        try:
+            await self._etcd.call("lease/revoke", {"ID": self._lease})
+        except (CoordinatorUnavailable, ConfigurationError, Refused):
+            return
+
+
+def all_below(path: str) -> dict[str, str]:
+    """All keys that begin with this path: up to the next text of the same length."""
+    return {"key": encoded(path), "range_end": encoded(f"{path[:-1]}{chr(ord(path[-1]) + 1)}")}
+
+
+def nodes_in(answer: dict[str, Any], path: str) -> frozenset[UUID]:
+    names = [decoded(one["key"]).removeprefix(path) for one in answer.get("kvs", ())]
+    return frozenset(node for name in names if (node := node_of(name)) is not None)
 
 
 def with_port(host: str) -> str:

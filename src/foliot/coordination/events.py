@@ -9,7 +9,7 @@ from foliot.events import Event
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorLost(Event):
-    """etcd or ZooKeeper does not answer, or this node's session ended. The leases in PostgreSQL decide."""
+    """etcd or ZooKeeper does not answer, or the session of this process ended. The leases in PostgreSQL decide."""
 
     coordinator: str
     why: str
@@ -17,7 +17,7 @@ class CoordinatorLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorJoined(Event):
-    """This scheduler node is a member."""
+    """This scheduler node or worker is a member."""
 
     coordinator: str
 
@@ -25,5 +25,12 @@ class CoordinatorJoined(Event):
 @dataclass(frozen=True, slots=True)
 class MembersGone(Event):
     """The sessions of other scheduler nodes have ended. Their shards are free."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersGone(Event):
+    """The sessions of workers have ended. Their leases have ended, too."""
 
     count: int

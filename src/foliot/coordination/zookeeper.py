@@ -1,7 +1,7 @@
 """ZooKeeper 3.5 or newer, by kazoo.
 
-A member is the ephemeral node `/<prefix>/members/<id>`. Kazoo has threads of its own; its calls run in threads here,
-and its watches come back to the event loop.
+A member is the ephemeral node `/<prefix>/members/<id>`, and a worker is `/<prefix>/workers/<id>`. Kazoo has threads of
+its own; its calls run in threads here, and its watches come back to the event loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from foliot.clock import Clock
 from foliot.config import place_of
-from foliot.coordination.base import ANSWER_SECONDS, Coordinator, CoordinatorUnavailable, Session, SessionLost, node_of
+from foliot.coordination.base import (
+    ANSWER_SECONDS,
+    Coordinator,
+    CoordinatorUnavailable,
+    Presence,
+    Session,
+    SessionLost,
+    node_of,
+)
 from foliot.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -43,6 +51,8 @@ class ZooKeeperCoordinator(Coordinator):
         self._root = f"/{prefix}"
         self._session_seconds = session_seconds
         self._clock = clock
+        self._reader: KazooClient | None = None
+        """Reads the entries of workers."""
 
     async def connect(self) -> None:
         client = await self._client()
@@ -66,8 +76,39 @@ class ZooKeeperCoordinator(Coordinator):
         seconds = self._session_seconds
         return ZooKeeperSession(client, node, members, f"{self._root}/shards/{node}", self._acl, seconds, self._clock)
 
+    async def appear(self, presence_id: UUID, label: str) -> Presence:
+        client, own = await self._client(), f"{self._root}/workers/{presence_id}"
+        try:
+            await in_thread(lambda: done(client.create_async(own, label.encode(), acl=self._acl, ephemeral=True)))
+        except BaseException:
+            await close(client)
+            raise
+        return ZooKeeperPresence(client, own)
+
+    async def present(self) -> frozenset[UUID]:
+        if self._reader is None:
+            self._reader = await self._client()
+        client, workers = self._reader, f"{self._root}/workers"
+
+        def read() -> list[str]:
+            # A server of ZooKeeper may lag behind the others until then.
+            done(client.sync_async(workers))
+            names: list[str] = done(client.get_children_async(workers))
+            return names
+
+        try:
+            names = await in_thread(read)
+        except BaseException:
+            self._reader = None
+            await close(client)
+            raise
+        return frozenset(node for name in names if (node := node_of(name)) is not None)
+
     async def close(self) -> None:
         """Each session has a connection of its own."""
+        if self._reader is not None:
+            await close(self._reader)
+            self._reader = None
 
     async def _client(self) -> KazooClient:
         """A connected client, for which the paths exist."""
@@ -82,7 +123,7 @@ class ZooKeeperCoordinator(Coordinator):
 
         def begin() -> None:
             client.start(CONNECT_SECONDS)
-            for name in ("members", "shards"):
+            for name in ("members", "shards", "workers"):
                 done(client.ensure_path_async(f"{self._root}/{name}", acl=self._acl))
                 done(client.get_children_async(f"{self._root}/{name}"))
 
@@ -172,6 +213,27 @@ class ZooKeeperSession(Session):
         except RuntimeError:
             # The loop is closed.
             return
+
+
+class ZooKeeperPresence(Presence):
+    """The connection keeps the session alive by itself. A new session of the client does not bring back the entry."""
+
+    def __init__(self, client: KazooClient, own: str) -> None:
+        self._client = client
+        self._own = own
+
+    async def renew(self) -> bool:
+        def look() -> bool:
+            done(self._client.sync_async(self._own))
+            return done(self._client.exists_async(self._own)) is not None
+
+        try:
+            return await in_thread(look)
+        except ConfigurationError:
+            return False
+
+    async def end(self) -> None:
+        await close(self._client)
 
 
 def done(asked: Any) -> Any:

@@ -14,7 +14,7 @@ from foliot import alert_events, archive_events, events, request_events
 from foliot.brokers.events import BrokerLost, HintsPublished, MessagesTaken, SourceFailed
 from foliot.clock import Clock
 from foliot.config import Config, presentable
-from foliot.coordination.events import CoordinatorLost, MembersGone
+from foliot.coordination.events import CoordinatorLost, MembersGone, WorkersGone
 from foliot.events import Event, EventBus, describe
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -52,6 +52,7 @@ LOUD = (
     alert_events.AlertUndeliverable,
     CoordinatorLost,
     MembersGone,
+    WorkersGone,
     archive_events.ArchiveFailed,
     archive_events.DaysAwaitArchive,
     events.SchemaIsTooNew,

@@ -25,6 +25,7 @@ from foliot.scheduler.replanner import Replanner
 from foliot.scheduler.resumer import Resumer
 from foliot.scheduler.shard_keeper import ShardKeeper
 from foliot.scheduler.source_keeper import SourceKeeper
+from foliot.scheduler.worker_sessions import WorkerSessions
 from foliot.service import Service, Supervisor
 from foliot.store.hints import HintListener
 from foliot.store.store import Store
@@ -48,6 +49,7 @@ class SchedulerNode(Supervisor):
         loader = Loader(store=store, shards=shards, clock=clock, events=events)
         sources = SourceKeeper(store=store, config=config, clock=clock, events=events)
         gatekeeper = Gatekeeper(store=store, clock=clock, events=events)
+        reaper = Reaper(store=store, config=config, clock=clock, events=events)
         services: list[Service] = [
             shards,
             Pruner(store=store, clock=clock, events=events),
@@ -61,7 +63,7 @@ class SchedulerNode(Supervisor):
             Expirer(store=store, clock=clock, events=events),
             Recorder(store=store, clock=clock, events=events),
             Repairer(store=store, clock=clock, events=events),
-            Reaper(store=store, config=config, clock=clock, events=events),
+            reaper,
             sources,
             *exporters,
         ]
@@ -69,6 +71,13 @@ class SchedulerNode(Supervisor):
             # It stops after the shards, so that they are free before the other nodes see that this one has left.
             membership.on_change = shards.wake
             services.insert(0, membership)
+        if coordinator is not None:
+            # Whatever this node's own setting says: workers decide for themselves.
+            services.append(
+                WorkerSessions(
+                    coordinator, store=store, config=config, clock=clock, events=events, on_ended=reaper.wake
+                )
+            )
         listening = [shards.hinted, loader.hinted, gatekeeper.hinted, sources.hinted]
         if broker is not None:
             dispatcher = Dispatcher(

@@ -1203,6 +1203,7 @@ CREATE TABLE foliot.attempts (
     outcome text NOT NULL,
     error jsonb,
     output bytea,
+    refused_at timestamp with time zone,
     CONSTRAINT attempts_outcome_is_known CHECK ((outcome = ANY (ARRAY['error'::text, 'timeout'::text, 'lost'::text, 'snoozed'::text, 'suspended'::text])))
 )
 PARTITION BY RANGE (finished_at);
@@ -1616,7 +1617,10 @@ CREATE TABLE foliot.workers (
     draining_at timestamp with time zone,
     left_running bigint DEFAULT 0 NOT NULL,
     announcement text,
-    token_id text
+    token_id text,
+    session_id uuid,
+    session_seconds double precision,
+    session_free_at timestamp with time zone
 )
 WITH (fillfactor='50');
 

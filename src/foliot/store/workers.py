@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -34,6 +35,20 @@ class Beat:
     limited_queues: frozenset[str] = frozenset()
     owns_unheld: bool = False
     """The worker owns a run that it does not hold, because the answer to a claim is delayed or lost."""
+    lease_seconds: float | None = None
+    """How long the worker may trust the lease. None: `worker_ttl_seconds`."""
+    next_seconds: float | None = None
+    """When to beat again. None: after `worker_beat_seconds`."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatedLease:
+    """A lease that ends early when the coordinator loses an entry."""
+
+    session_id: UUID
+    session_seconds: float
+    """How long the worker trusts the entry after it has seen it."""
+    lease_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,16 +161,40 @@ class Workers:
             if namespace.owns(row[0])
         }
 
-    async def beat(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], left_running: int = 0) -> Beat:
+    async def beat(
+        self,
+        worker_id: UUID,
+        held: Sequence[tuple[UUID, int]],
+        left_running: int = 0,
+        *,
+        coordinated: CoordinatedLease | None = None,
+    ) -> Beat:
         """Renews the lease.
 
         `held` lists the run and the token of each attempt whose outcome may not be stored yet. `left_running` is the
         number of slots occupied by attempts that have ended.
         """
-        arguments = (worker_id, self._ttl, self._database.clock.sql_now(), *columns(held, 2), left_running)
-        rows = await self._database.fetch(self._queries["beat"], *arguments)
-        to_end = {(row[1], row[2]): decode_cancel(row[3]) if row[3] else None for row in rows if row[1] is not None}
-        return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]), rows[0][6])
+        seconds, session = self._ttl, (None, None)
+        if coordinated is not None:
+            seconds = coordinated.lease_seconds
+            session = (coordinated.session_id, coordinated.session_seconds)  # type: ignore[assignment]
+        arguments = (worker_id, seconds, self._database.clock.sql_now(), *columns(held, 2), left_running, *session)
+        return beat_of(await self._database.fetch(self._queries["beat"], *arguments))
+
+    async def look(self, worker_id: UUID, held: Sequence[tuple[UUID, int]], session_id: UUID) -> Beat:
+        """The answer to a heartbeat, without a renewal."""
+        arguments = (worker_id, self._database.clock.sql_now(), *columns(held, 2), session_id)
+        return beat_of(await self._database.fetch(self._queries["look"], *arguments))
+
+    async def worker_sessions(self) -> dict[UUID, float]:
+        """The entries in the coordinator on which workers rely, and for how long after having seen them."""
+        return {row[0]: row[1] for row in await self._database.fetch(self._queries["worker_sessions"])}
+
+    async def end_sessions(self, session_ids: Sequence[UUID]) -> int:
+        """Ends the leases of the workers that relied on these entries. Returns their number."""
+        return await self._database.execute(
+            self._queries["end_sessions"], session_ids=session_ids, now=self._database.clock.sql_now()
+        )
 
     async def beat_workers(self, beats: Sequence[RemoteBeat]) -> dict[UUID, Beat]:
         """Renews the leases of several workers. Workers that were removed are missing in the answer, and so are
@@ -235,3 +274,8 @@ class Workers:
         for row in rows:
             found.setdefault(row[0], []).append(WorkerRun(row[1], row[2], bare(row[3]), bare(row[4]), *row[5:]))
         return found
+
+
+def beat_of(rows: Sequence[Sequence[Any]]) -> Beat:
+    to_end = {(row[1], row[2]): decode_cancel(row[3]) if row[3] else None for row in rows if row[1] is not None}
+    return Beat(rows[0][0], to_end, rows[0][4], frozenset(rows[0][5]), rows[0][6])

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from foliot.clock import Clock
 from foliot.config import Config
+from foliot.coordination.base import Coordinator
 from foliot.events import EventBus
 from foliot.model.namespace import Namespace
 from foliot.sdk.app import App
@@ -21,6 +22,7 @@ from foliot.submission.child_runs import ChildRuns
 from foliot.submission.declared_jobs import declare_jobs
 from foliot.worker.announcement import OwnAnnouncement
 from foliot.worker.backend import Beats
+from foliot.worker.coordinated_beats import coordinated
 from foliot.worker.declared_jobs import jobs_of
 from foliot.worker.holdings import Holdings
 
@@ -30,7 +32,16 @@ HEARING_POLLS = 5.0
 class DirectBackend:
     hearing_polls = HEARING_POLLS
 
-    def __init__(self, store: Store, *, config: Config, clock: Clock, listen_url: str | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        config: Config,
+        clock: Clock,
+        listen_url: str | None,
+        new_coordinator: Callable[[], Coordinator] | None = None,
+    ) -> None:
+        """`new_coordinator`: makes the one in which this worker shows that it is alive."""
         self.store = store
         self.database = store
         self.child_runs = ChildRuns(store, aging_seconds=config.aging_seconds)
@@ -39,6 +50,7 @@ class DirectBackend:
         self._config = config
         self._clock = clock
         self._listen_url = listen_url
+        self._new_coordinator = new_coordinator
         self._listener: HintListener | None = None
 
     def listener(self, on_hint: Callable[[str], None]) -> Service | None:
@@ -57,7 +69,14 @@ class DirectBackend:
             plans_once=True,
         )  # fmt: skip
         async with database:
-            yield Workers(database, ttl_seconds=self._config.worker_ttl_seconds)
+            workers = Workers(database, ttl_seconds=self._config.worker_ttl_seconds)
+            if self._new_coordinator is None:
+                yield workers
+                return
+            async with coordinated(
+                workers, self._new_coordinator, config=self._config, clock=self._clock, events=events
+            ) as beats:
+                yield beats
 
     def attach(
         self,

@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import EventBus, ServiceFailed
-from foliot.service import Service
+from foliot.service import Service, own_task
 from foliot.store.workers import Beat
 from foliot.worker.attempts import Attempts
 from foliot.worker.backend import Beats
@@ -53,6 +53,7 @@ class Heartbeater(Service):
         self._trusted_until = 0.0
         self._leases = 0
         self._lock = threading.Lock()
+        self._asking: set[asyncio.Task[Beat]] = set()
 
     def begin_lease(self, asked_at: float) -> None:
         """A new lease, which may end before the current one does. `asked_at`: the monotonic time just before the worker
@@ -63,39 +64,56 @@ class Heartbeater(Service):
 
     async def run_once(self) -> float:
         asked_at, lease = self.clock.monotonic(), self._leases
-        is_renewed: bool | None = None
+        beat: Beat | None = None
         try:
-            async with asyncio.timeout(max(0.0, self._trusted_until - asked_at)):
-                beat = await self._workers.beat(self._identity.id, self._holdings.keys(), self._attempts.left_running)
-                is_renewed = beat.is_renewed
-                self._on_beat(beat)
+            beat = await self._asked(max(0.0, self._trusted_until - asked_at))
+            self._on_beat(beat)
         except Exception as error:
             # The lease expires whatever the error was.
             self.events.emit(ServiceFailed(self.name, f"{type(error).__name__}: {error}", RETRY_SECONDS))
-        if is_renewed:
+        if beat is not None and beat.is_renewed:
             with self._lock:
                 is_current = lease == self._leases
                 if is_current:
-                    self._trust_from(asked_at)
+                    self._trust_from(asked_at, beat.lease_seconds)
             if not is_current:
                 # The answer may be about the lease before.
                 return 0
-        elif is_renewed is False or self.clock.monotonic() >= self._trusted_until:
+        elif beat is not None or self.clock.monotonic() >= self._trusted_until:
             await self._on_lease_lost()
             # The new lease counts from before it was requested. If PostgreSQL was unavailable meanwhile, the lease may
             # be about to expire.
             return 0
         else:
             return RETRY_SECONDS
-        return self._config.worker_beat_seconds
+        return self._config.worker_beat_seconds if beat.next_seconds is None else beat.next_seconds
+
+    async def _asked(self, seconds: float) -> Beat:
+        """Does not wait for the cleanup of a request that has taken too long: that may need an answer, too."""
+        asking = own_task(
+            self._workers.beat(self._identity.id, self._holdings.keys(), self._attempts.left_running), name="beat"
+        )
+        self._asking.add(asking)
+        asking.add_done_callback(self._asking.discard)
+        try:
+            await asyncio.wait([asking], timeout=seconds)
+            if asking.done():
+                return asking.result()
+            raise TimeoutError("no answer while the lease lasted")
+        finally:
+            asking.cancel()
+
+    async def on_stop(self) -> None:
+        if self._asking:
+            await asyncio.wait(self._asking)
 
     @property
     def has_lease(self) -> bool:
         return self.clock.monotonic() < self._trusted_until
 
-    def _trust_from(self, asked_at: float) -> None:
-        margin = min(MARGIN_SECONDS, self._config.worker_ttl_seconds / 5)
-        self._trusted_until = asked_at + self._config.worker_ttl_seconds - margin
+    def _trust_from(self, asked_at: float, lease_seconds: float | None = None) -> None:
+        seconds = self._config.worker_ttl_seconds if lease_seconds is None else lease_seconds
+        self._trusted_until = asked_at + seconds - min(MARGIN_SECONDS, seconds / 5)
 
 
 class HeartbeatThread:

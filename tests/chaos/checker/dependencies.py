@@ -19,15 +19,17 @@ def dependents_follow_success(history: History) -> Iterator[str]:
     """A run with `dependencies` starts only after all of them succeeded, is skipped if one did not, and none is
     stranded."""
     ends = {change.run_id: change for change in history.changes if change.kind == "finish"}
+    wanted = {job.id: len(job.dependencies) for job in history.jobs}
     for run in history.runs:
         if run.upstream and not run.parent_id:
-            yield from _of_run(history, run, ends)
+            # A recurring job may still look for some of the runs that it waits for; I18 covers those.
+            yield from _of_run(history, run, ends, knows_all=len(run.upstream) >= wanted.get(run.job_id, 0))
     for job in history.jobs:
         if job.is_fired:
             yield from _of_fired(history, job, ends)
 
 
-def _of_run(history: History, run: Run, ends: dict[str, Change]) -> Iterator[str]:
+def _of_run(history: History, run: Run, ends: dict[str, Change], *, knows_all: bool) -> Iterator[str]:
     before = [ends.get(upstream) for upstream in run.upstream]
     for change in history.changes_of.get(run.id, ()):
         if is_claim(change) and any(end is None or end.after != "succeeded" or end.seq > change.seq for end in before):
@@ -39,7 +41,7 @@ def _of_run(history: History, run: Run, ends: dict[str, Change]) -> Iterator[str
         yield f"run {run.id} is {run.state}, and one of its dependencies did not succeed"
     if run.state == "skipped" and not has_failed:
         yield f"run {run.id} was skipped, and all its dependencies succeeded"
-    if run.is_live and run.state == "waiting" and all(before):
+    if run.is_live and run.state == "waiting" and knows_all and all(before):
         yield f"run {run.id} waits, and all its dependencies have ended"
 
 

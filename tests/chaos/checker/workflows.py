@@ -51,7 +51,8 @@ def let_go_once(history: History) -> Iterator[str]:
         )
         if left > 1:
             yield f"step {run.step} ({run.id}) was let go {left} times"
-        if run.is_live and run.state == "waiting" and all(upstream in ends for upstream in run.upstream):
+        has_all = run.parent_id and all(upstream in ends for upstream in run.upstream)
+        if run.is_live and run.state == "waiting" and has_all:
             yield f"step {run.step} ({run.id}) waits, and all {len(run.upstream)} before it have ended"
 
 

@@ -42,6 +42,10 @@ class EtcdServer(CoordinatorServer):
         key = base64.b64encode(f"{prefix}/members/{name}".encode()).decode()
         self._ask("kv/put", {"key": key, "value": ""}, token=self._token())
 
+    async def remove_worker(self, prefix: str, name: str) -> None:
+        key = base64.b64encode(f"{prefix}/workers/{name}".encode()).decode()
+        assert self._ask("kv/deleterange", {"key": key}, token=self._token())["deleted"] == "1"
+
     async def shards(self, prefix: str) -> list[str]:
         start, end = (base64.b64encode(f"{prefix}/shards{last}".encode()).decode() for last in "/0")
         found = self._ask("kv/range", {"key": start, "range_end": end}, token=self._token())

@@ -53,5 +53,9 @@ class CoordinatorServer(RealServer):
         """Adds a member that Foliot has not written."""
 
     @abstractmethod
+    async def remove_worker(self, prefix: str, name: str) -> None:
+        """Removes the entry of a worker that is alive."""
+
+    @abstractmethod
     async def shards(self, prefix: str) -> list[str]:
         """The shards that each node publishes."""

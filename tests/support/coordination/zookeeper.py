@@ -50,6 +50,9 @@ class ZooKeeperServer(CoordinatorServer):
     async def forge(self, prefix: str, name: str) -> None:
         await asyncio.to_thread(self._with, lambda client: client.create(f"/{prefix}/members/{name}", b""))
 
+    async def remove_worker(self, prefix: str, name: str) -> None:
+        await asyncio.to_thread(self._with, lambda client: client.delete(f"/{prefix}/workers/{name}"))
+
     async def shards(self, prefix: str) -> list[str]:
         def read(client: Any) -> list[str]:
             root = f"/{prefix}/shards"

@@ -34,3 +34,10 @@ class CoordinationSettings(BrokersSettings, frozen=True, kw_only=True):
             description="Time without a sign of life after which etcd or ZooKeeper counts a scheduler node as dead.",
         ),
     ] = 5
+    worker_liveness: Annotated[
+        Literal["postgres", "coordinator"],
+        Meta(
+            description="Where workers show that they are alive: in PostgreSQL, or in the etcd or ZooKeeper of "
+            "`coordination`. See coordination.md."
+        ),
+    ] = "postgres"

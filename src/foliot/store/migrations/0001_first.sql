@@ -237,6 +237,8 @@ create table foliot.attempts (
     outcome text not null,
     error jsonb,
     output bytea,
+    -- When the worker of a lost attempt reported an outcome after all, which was refused.
+    refused_at timestamptz,
     constraint attempts_outcome_is_known check (outcome in ('error', 'timeout', 'lost', 'snoozed', 'suspended'))
 ) partition by range (finished_at);
 create index attempts_run on foliot.attempts (run_id, token);
@@ -294,7 +296,12 @@ create table foliot.workers (
     left_running bigint not null default 0,
     announcement text,
     -- The token of a worker that works through the API: no other token may speak for it.
-    token_id text
+    token_id text,
+    -- The entry in etcd or ZooKeeper that keeps this worker alive. Without it the lease ends early, but not before the
+    -- one that the worker had before, and not sooner than the worker trusts an entry.
+    session_id uuid,
+    session_seconds double precision,
+    session_free_at timestamptz
 ) with (fillfactor = 50);
 
 -- Workers that have left or died lately, and the attempts that were lost with them.

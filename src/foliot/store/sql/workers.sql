@@ -22,15 +22,19 @@ set queue = excluded.queue, guarantee = excluded.guarantee, tags = excluded.tags
 -- The known tasks, with the values that each declares for its jobs.
 select name, queue, tags, announcement from foliot.tasks
 
--- name: beat(worker_id, ttl_seconds, now, ids, tokens, left_running)
+-- name: beat(worker_id, ttl_seconds, now, ids, tokens, left_running, session_id, session_seconds)
 -- Renews the lease. Returns the attempts that must end, because their run was cancelled or no longer belongs to this
 -- worker; whether the worker is to drain; which of its queues have a limit; and whether it owns a run that it does not
 -- hold. The last finds a claim that committed long after its answer got lost. NOT IN, because PostgreSQL hashes a list
--- of any length.
+-- of any length. With :session_id, the lease may end as soon as the coordinator has lost that entry, but not before the
+-- lease that the worker may still trust.
 with renewed as (
     update foliot.workers
     set beat_at = clock.at, expires_at = clock.at + :ttl_seconds::float8 * interval '1 second',
-        left_running = :left_running::bigint
+        left_running = :left_running::bigint, session_id = :session_id::uuid,
+        session_seconds = :session_seconds::float8,
+        session_free_at = case when :session_id::uuid is not null then
+            case when session_id is null then expires_at else session_free_at end end
     from (select coalesce(:now::timestamptz, clock_timestamp()) as at) as clock
     where id = :worker_id::uuid
     returning draining_at is not null as is_draining, queues
@@ -49,6 +53,39 @@ from (select) as always left join (
     left join foliot.runs r on r.id = h.id and r.token = h.token and r.worker_id = :worker_id::uuid
     where r.id is null or r.cancel is not null
 ) as held on true
+
+-- name: look(worker_id, now, ids, tokens, session_id)
+-- The answer of `beat` for a worker that is alive in the coordinator, without a write.
+with mine as (
+    select draining_at is not null as is_draining, queues from foliot.workers
+    where id = :worker_id::uuid and session_id = :session_id::uuid
+        and expires_at > coalesce(:now::timestamptz, clock_timestamp())
+)
+select exists (select from mine), held.id, held.token, held.cancel, exists (select from mine where is_draining),
+    array(
+    select q.name from foliot.queues q, mine where q.max_running is not null and mine.queues ? q.name
+), exists (
+    select from foliot.runs r
+    where r.state = 'running' and r.worker_id = :worker_id::uuid
+        and (r.id, r.token) not in (select * from unnest(:ids::uuid[], :tokens::bigint[]))
+)
+from (select) as always left join (
+    select h.id, h.token, r.cancel
+    from unnest(:ids::uuid[], :tokens::bigint[]) as h (id, token)
+    left join foliot.runs r on r.id = h.id and r.token = h.token and r.worker_id = :worker_id::uuid
+    where r.id is null or r.cancel is not null
+) as held on true
+
+-- name: worker_sessions
+-- The entries that keep workers alive in the coordinator.
+select session_id, session_seconds from foliot.workers where session_id is not null
+
+-- name: end_sessions(session_ids, now)
+-- Ends the leases of workers that trust these entries no more. A worker that has renewed its lease without the entry,
+-- or with another one, keeps it.
+update foliot.workers w set expires_at = clock.at
+from (select coalesce(:now::timestamptz, clock_timestamp()) as at) as clock
+where w.session_id = any (:session_ids::uuid[]) and w.session_free_at <= clock.at and w.expires_at > clock.at
 
 -- name: beat_workers(worker_ids, ttls, left_running, holders, ids, tokens, now)
 -- `beat` for many workers that work through the API, in one statement. One row for each worker, and one more for each
