@@ -17,8 +17,7 @@ import uvloop
 from benchmarks import document, environment, report
 from benchmarks.bench import Bench, opened
 from benchmarks.cpu import Others
-from benchmarks.rivals import compare, waits
-from benchmarks.scenarios.order import ALL, Scenario
+from benchmarks.scenarios.order import ALL, WITH_RIVALS, Scenario
 
 USUAL_SECONDS, FULL_SECONDS = 300.0, 3600.0
 """The most that one scenario may take; rivals have to be installed, and some are slow, so they have the longer."""
@@ -76,9 +75,9 @@ def keep(found: list[dict[str, Any]], path: Path) -> None:
 
 
 def choose(names: str | None, *, has_rivals: bool) -> list[Scenario]:
-    known = {scenario.NAME: scenario for scenario in (*ALL, *((compare, waits) if has_rivals else ()))}
+    known = {scenario.NAME: scenario for scenario in (*ALL, *WITH_RIVALS)}
     if names is None:
-        return list(known.values())
+        return [*ALL, *(WITH_RIVALS if has_rivals else ())]
     wanted = names.split(",")
     if unknown := [name for name in wanted if name not in known]:
         sys.exit(f"there is no scenario {unknown[0]!r}; there are {', '.join(known)}")
@@ -101,7 +100,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--rivals",
         action="store_true",
-        help="also run `rivals` and `rivals_waits`, which install other schedulers below .rivals/",
+        help="also run `rivals`, `rivals_waits` and `brokers`, which install other schedulers below .rivals/",
     )
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument(

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from benchmarks import raw_sql
 from benchmarks.bench import Bench
@@ -24,6 +25,7 @@ from benchmarks.rivals.stage import RIVALS, Stage, on_stage, until_more_than
 
 NAME = "rivals"
 TITLE = "no-op jobs, queued first and then run by Foliot and by others, with 1 and with 2 processes"
+NOTHING_ELSE: Mapping[str, Sequence[int]] = MappingProxyType({})
 WANTED = (("graphile, 2", 1.1), ("pgqueuer, 2", 1.5))
 
 
@@ -38,7 +40,7 @@ async def measure(bench: Bench) -> Result:
             for processes in (1, 2):
                 async with on_stage(bench, rival) as stage:
                     await stage.say("enqueue", str(jobs), PAYLOAD)
-                    rows.append(await _drained(bench, f"{rival.name}, {processes}", stage, jobs, processes, "work"))
+                    rows.append(await drained(bench, f"{rival.name}, {processes}", stage, jobs, processes, "work"))
         except Unavailable as error:
             notes.append(f"{rival.name} was left out: {error}")
     raw = raw_sql.mean(before, await raw_sql.limit(bench, quick)).drain_per_second
@@ -66,13 +68,22 @@ async def _foliot(bench: Bench, jobs: int, processes: int) -> Row:
     environment = os.environ | {"FOLIOT_DATABASE_URL": bench.url, "FOLIOT_LOG_LEVEL": "warning"}
     stage = Stage([sys.executable, "-m", "foliot"], environment, bench.postmaster)
     words = ("worker", "benchmarks.tasks:app", "--queue", f"default={SLOTS}")
-    return await _drained(bench, f"foliot, {processes}", stage, jobs, processes, *words)
+    return await drained(bench, f"foliot, {processes}", stage, jobs, processes, *words)
 
 
-async def _drained(bench: Bench, name: str, stage: Stage, jobs: int, processes: int, *words: str) -> Row:
+async def drained(
+    bench: Bench,
+    name: str,
+    stage: Stage,
+    jobs: int,
+    processes: int,
+    *words: str,
+    others: Mapping[str, Sequence[int]] = NOTHING_ELSE,
+) -> Row:
+    """`others` are more processes whose CPU time counts."""
     effects = Effects(bench.directory / "effects", jobs, processes)
     async with stage.working(effects, processes, *words) as pids:
-        meter = Meter({"store": [stage.store], "worker": pids})
+        meter = Meter({"store": [stage.store], "worker": pids, **others})
         before = await until_more_than(effects, 0, pause=0.02)
         # Measures from the first jobs on, without the start of Python or Node.
         meter.start()

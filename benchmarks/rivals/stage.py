@@ -36,12 +36,15 @@ class Rival:
     needs_redis: bool = False
 
 
+DRAMATIQ = Rival("dramatiq", ("dramatiq[redis,rabbitmq]",), needs_redis=True)
+CELERY = Rival("celery", ("celery[redis]",), needs_redis=True)
+BULLMQ = Rival("bullmq", ("bullmq", "ioredis"), is_node=True, needs_redis=True)
 RIVALS = (
     Rival("graphile", ("graphile-worker",), is_quick=True, is_node=True),
     Rival("pgqueuer", ("pgqueuer", "asyncpg", "uvloop"), is_quick=True),
     Rival("procrastinate", ("procrastinate", "uvloop")),
-    Rival("dramatiq", ("dramatiq[redis]",), needs_redis=True),
-    Rival("celery", ("celery[redis]",), needs_redis=True),
+    DRAMATIQ,
+    CELERY,
 )
 
 
@@ -84,20 +87,35 @@ class Stage:
 
 @asynccontextmanager
 async def on_stage(bench: Bench, rival: Rival) -> AsyncIterator[Stage]:
-    command = await (with_npm if rival.is_node else with_pip)(rival.name, rival.packages)
-    shared = bench.directory / "shared"
-    shared.mkdir(exist_ok=True)
-    shutil.copy(effects_module.__file__, shared)
-    environment = os.environ | {"PYTHONPATH": str(shared), "PYTHONWARNINGS": "ignore"}
+    """With a store of its own."""
     async with AsyncExitStack() as stack:
         if rival.needs_redis:
             url, pid = await stack.enter_async_context(redis.started(bench.directory))
-            yield Stage(command, environment | {"BENCH_REDIS": url}, pid)
+            yield await stack.enter_async_context(broker_stage(bench, rival, url, pid))
         else:
+            command = await _installed(rival)
             variables = await stack.enter_async_context(_database(bench, f"rival_{rival.name}"))
-            stage = Stage(command, environment | variables, bench.postmaster)
+            stage = Stage(command, _environment(bench) | variables, bench.postmaster)
             await stage.say("prepare")
             yield stage
+
+
+@asynccontextmanager
+async def broker_stage(bench: Bench, rival: Rival, url: str, pid: int) -> AsyncIterator[Stage]:
+    """On a broker that runs already."""
+    command = await _installed(rival)
+    yield Stage(command, _environment(bench) | {"BENCH_BROKER": url}, pid)
+
+
+async def _installed(rival: Rival) -> list[str]:
+    return await (with_npm if rival.is_node else with_pip)(rival.name, rival.packages)
+
+
+def _environment(bench: Bench) -> dict[str, str]:
+    shared = bench.directory / "shared"
+    shared.mkdir(exist_ok=True)
+    shutil.copy(effects_module.__file__, shared)
+    return os.environ | {"PYTHONPATH": str(shared), "PYTHONWARNINGS": "ignore"}
 
 
 async def until_more_than(effects: Effects, number: int, *, pause: float = 0.2) -> int:

@@ -12,7 +12,7 @@ from benchmarks.processes import scheduler
 from benchmarks.raw_sql import PAYLOAD
 from benchmarks.report import Figure, Result, Row, percentile, spread_ms
 from benchmarks.rivals.installing import Unavailable
-from benchmarks.rivals.stage import RIVALS, Rival, on_stage, until_more_than
+from benchmarks.rivals.stage import RIVALS, Rival, Stage, on_stage, until_more_than
 from benchmarks.scenarios import due_at_once
 from benchmarks.scenarios.latency import EVERY_SECONDS, seconds_of, starts
 
@@ -42,7 +42,7 @@ async def measure(bench: Bench) -> Result:
     for rival in RIVALS:
         try:
             rows.append(
-                Row(rival.name, {**await _one_at_a_time(bench, rival, single), **await _due_at_once(bench, rival, due)})
+                Row(rival.name, {**await _singly(bench, rival, single), **await _due_at_once(bench, rival, due)})
             )
         except Unavailable as error:
             notes.append(f"{rival.name} was left out: {error}")
@@ -55,9 +55,14 @@ async def measure(bench: Bench) -> Result:
     )
 
 
-async def _one_at_a_time(bench: Bench, rival: Rival, jobs: int) -> dict[str, Figure]:
+async def _singly(bench: Bench, rival: Rival, jobs: int) -> dict[str, Figure]:
+    async with on_stage(bench, rival) as stage:
+        return await one_at_a_time(bench, stage, jobs)
+
+
+async def one_at_a_time(bench: Bench, stage: Stage, jobs: int) -> dict[str, Figure]:
     effects = Effects(bench.directory / "effects", jobs)
-    async with on_stage(bench, rival) as stage, stage.working(effects, 1, "work"):
+    async with stage.working(effects, 1, "work"):
         await asyncio.sleep(WARM_SECONDS)
         returned = [float(line) for line in (await stage.say("pace", str(jobs), PAYLOAD)).splitlines()]
         await until_more_than(effects, jobs - 1)

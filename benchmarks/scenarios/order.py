@@ -6,6 +6,7 @@ from typing import Protocol
 
 from benchmarks.bench import Bench
 from benchmarks.report import Result
+from benchmarks.rivals import brokers, compare, waits
 from benchmarks.scenarios import (
     beside,
     checks,
@@ -61,3 +62,5 @@ ALL: tuple[Scenario, ...] = (
     remote,
     watching,
 )
+WITH_RIVALS: tuple[Scenario, ...] = (compare, waits, brokers)
+"""They install other systems, so they run only on request."""

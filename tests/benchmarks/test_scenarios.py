@@ -37,6 +37,7 @@ def test_wait_during_which_a_core_was_taken_away_is_marked() -> None:
 
 
 def test_every_scenario_has_a_unique_name_and_a_title() -> None:
-    names = [scenario.NAME for scenario in order.ALL]
+    every = (*order.ALL, *order.WITH_RIVALS)
+    names = [scenario.NAME for scenario in every]
     assert len(set(names)) == len(names)
-    assert all(scenario.TITLE for scenario in order.ALL)
+    assert all(scenario.TITLE for scenario in every)

@@ -1,4 +1,4 @@
-"""Celery on Redis: 8 threads, 64 messages fetched ahead for each, acknowledged late, no results kept."""
+"""Celery on Redis or RabbitMQ: 8 threads, 64 messages fetched ahead for each, acknowledged late, no results kept."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from celery import Celery
 
 from effects import Recorder
 
-app = Celery("bench", broker=os.environ["BENCH_REDIS"])
+app = Celery("bench", broker=os.environ["BENCH_BROKER"])
 app.conf.update(
     task_ignore_result=True, worker_prefetch_multiplier=64, task_acks_late=True, broker_connection_retry_on_startup=True
 )

@@ -1,4 +1,4 @@
-"""Dramatiq on Redis: 4 threads, 100 messages fetched ahead."""
+"""Dramatiq on Redis or RabbitMQ: 4 threads, 100 messages fetched ahead."""
 
 import json
 import os
@@ -9,11 +9,13 @@ import time
 os.environ.setdefault("dramatiq_queue_prefetch", "100")
 
 import dramatiq
+from dramatiq.brokers.rabbitmq import RabbitmqBroker
 from dramatiq.brokers.redis import RedisBroker
 
 from effects import Recorder
 
-broker = RedisBroker(url=os.environ["BENCH_REDIS"])
+url = os.environ["BENCH_BROKER"]
+broker = (RabbitmqBroker if url.startswith("amqp") else RedisBroker)(url=url)
 dramatiq.set_broker(broker)
 
 
