@@ -20,6 +20,9 @@ from foliot.config import presentable, shown, without_password
         ("postgresql://host/db?password=secret&sslmode=require", "postgresql://host/db?password=***&sslmode=require"),
         ("postgresql://user@host:5432/db", "postgresql://user@host:5432/db"),
         ("postgresql:///db?host=/run/postgresql", "postgresql:///db?host=/run/postgresql"),
+        ("nats://s3cret@host:4222", "nats://***@host:4222"),
+        ("nats://user:s3cret@host:4222", "nats://user:***@host:4222"),
+        ("nats://host:4222", "nats://host:4222"),
         ("", ""),
     ],
 )

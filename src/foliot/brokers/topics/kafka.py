@@ -259,6 +259,8 @@ class Reader:
         if topic_id != self._topic_id:
             raise TopicUnavailable(f"Kafka: somebody has made the topic {self._topic!r} again")
         if new := [partition for partition in partitions if partition not in self._partitions]:
+            # The consumer has to learn of them, too.
+            self._consumer.list_topics(self._topic, timeout=CONNECT_SECONDS)
             self._consumer.incremental_assign([self._beginning(partition) for partition in new])
             self._partitions = partitions
 
