@@ -86,6 +86,10 @@ async def test_a_zombie_can_not_write_over_a_newer_attempt(store: Store, sql: An
     async with worker_node(store, app):
         run = await submit(store, "linger")
         await until(lambda: _is_running(store, run.id))
+        await sql.execute(
+            "insert into foliot.attempts (run_id, token, attempt, worker_id, started_at, finished_at, outcome) "
+            "select id, token, attempt, worker_id, started_at, clock_timestamp(), 'lost' from foliot.runs"
+        )
         await sql.execute("update foliot.runs set token = token + 1, worker_id = $1", new_id())
         with events.expect(StaleWritesRefused) as refused:
             let_go.set()
@@ -93,6 +97,11 @@ async def test_a_zombie_can_not_write_over_a_newer_attempt(store: Store, sql: An
     view = await store.runs.get_run(run.id)
     assert view is not None
     assert (view.state, view.result) == (RunState.RUNNING, None)
+    lost, running = await store.run_lists.list_attempts(run.id)
+    assert (lost.outcome, running.outcome, running.refused_at) == ("lost", "running", None)
+    assert lost.finished_at is not None
+    assert lost.refused_at is not None
+    assert lost.refused_at >= lost.finished_at
 
 
 async def test_an_outcome_with_a_lost_answer_is_not_taken_for_stale(

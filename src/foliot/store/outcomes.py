@@ -60,6 +60,17 @@ class Outcomes:
         given = columns([(o.run_id, o.token) for o in outcomes], 2)
         return await self._database.execute(self._queries["release_runs"], worker_id, *given)
 
+    async def note_refused(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> None:
+        """Notes at lost attempts that their outcomes came too late."""
+        given = columns([(o.run_id, o.token) for o in outcomes], 2)
+        await self._database.execute(
+            self._queries["note_refused"],
+            *given,
+            worker_id,
+            none_finished_before(given[0]),
+            self._database.clock.sql_now(),
+        )
+
     async def count_written(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         given = columns([(o.run_id, o.token) for o in outcomes], 2)
         return int(

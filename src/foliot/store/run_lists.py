@@ -148,6 +148,7 @@ class AttemptItem:
     outcome: str
     error: Any
     output_bytes: int | None
+    refused_at: datetime | None
 
 
 class RunLists:
@@ -274,12 +275,7 @@ class RunLists:
         rows = await self._database.fetch(
             self._queries["list_attempts"], run_id=run_id, finished_from=not_finished_before(run_id)
         )
-        return [
-            AttemptItem(
-                row[0], row[1], row[2], row[3], row[4], row[5], None if row[6] is None else decode_json(row[6]), row[7]
-            )
-            for row in rows
-        ]
+        return [AttemptItem(*row[:6], None if row[6] is None else decode_json(row[6]), *row[7:]) for row in rows]
 
 
 def _order(sort: Sort | None) -> dict[str, Any]:

@@ -199,6 +199,7 @@ class Completer(Service):
         if written < len(outcomes):
             already = await self._store.outcomes.count_written(self._identity.id, outcomes)
             if already < len(outcomes):
+                await self._store.outcomes.note_refused(self._identity.id, outcomes)
                 self.events.emit(StaleWritesRefused(len(outcomes) - already))
 
     async def _send_one_by_one(

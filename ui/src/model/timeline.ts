@@ -14,6 +14,17 @@ export interface TimelineAttempt {
   outcome: string;
   started_at: string;
   finished_at: string | null;
+  /** When the worker of a lost attempt reported its outcome after all. */
+  refused_at?: string | null;
+}
+
+/** An instant in the life of a run. */
+export interface Moment {
+  kind: "created" | "due" | "started" | "failed" | "lost" | "refused" | "ended" | "next";
+  at: number;
+  tone: Tone;
+  attempt?: number;
+  outcome?: string;
 }
 
 export interface Segment {
@@ -68,4 +79,28 @@ function weighed(segments: Segment[]): Segment[] {
   });
   const sum = all.reduce((total, segment) => total + segment.weight, 0) || 1;
   return all.map((segment) => ({ ...segment, weight: Math.max(0.02, segment.weight / sum) }));
+}
+
+/** A due time this close to the creation says nothing of its own. */
+const AT_ONCE = 1_000;
+/** Of the attempts in between, only so many latest ones are told. */
+const TOLD = 3;
+
+/** What happened when, in order, and how many attempts in the middle are left out. */
+export function momentsOf(run: TimelineRun, attempts: readonly TimelineAttempt[], now: number): { moments: Moment[]; left: number } {
+  const created = millis(run.created_at);
+  const due = millis(run.scheduled_at);
+  const moments: Moment[] = [{ kind: "created", at: created, tone: "waiting" }];
+  const first = attempts[0];
+  // Once it is tried again, the due time is that of the next attempt.
+  if (attempts.length <= 1 && run.state !== "scheduled" && Math.abs(due - created) >= AT_ONCE && (!first || due <= millis(first.started_at))) moments.push({ kind: "due", at: due, tone: "scheduled" });
+  if (first) moments.push({ kind: "started", at: millis(first.started_at), tone: "running" });
+  const last = attempts.at(-1);
+  const between = attempts.filter((attempt) => attempt.finished_at && !(run.finished_at && attempt === last));
+  for (const attempt of between.slice(-TOLD))
+    moments.push({ kind: attempt.outcome === "lost" ? "lost" : "failed", at: millis(attempt.finished_at ?? now), tone: OUTCOME_TONES[attempt.outcome] ?? "waiting", attempt: attempt.attempt, outcome: attempt.outcome });
+  for (const attempt of attempts) if (attempt.refused_at) moments.push({ kind: "refused", at: millis(attempt.refused_at), tone: "held", attempt: attempt.attempt });
+  if (run.finished_at) moments.push({ kind: "ended", at: millis(run.finished_at), tone: run.state as Tone });
+  else if (run.state === "scheduled") moments.push({ kind: attempts.length > 0 ? "next" : "due", at: due, tone: "scheduled" });
+  return { moments: moments.sort((one, other) => one.at - other.at), left: Math.max(0, between.length - TOLD) };
 }

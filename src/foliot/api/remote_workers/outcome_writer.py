@@ -116,6 +116,8 @@ class OutcomeWriter:
             return await self._send_one_by_one(write, worker_id, outcomes, error)
         if written < len(outcomes):
             written = await self._store.outcomes.count_written(worker_id, outcomes)
+            if written < len(outcomes):
+                await self._store.outcomes.note_refused(worker_id, outcomes)
         return written
 
     async def _send_one_by_one(

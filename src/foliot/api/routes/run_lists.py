@@ -46,6 +46,8 @@ class AttemptShown(msgspec.Struct, frozen=True):
     duration_seconds: float | None
     output_bytes: int | None
     error: Any
+    refused_at: datetime | None
+    """When the worker of a lost attempt reported an outcome after all, which changed nothing."""
 
 
 class AttemptList(msgspec.Struct, frozen=True):
@@ -155,6 +157,7 @@ def attempt_shown(item: AttemptItem) -> AttemptShown:
         duration_seconds=duration,
         output_bytes=item.output_bytes,
         error=item.error,
+        refused_at=item.refused_at,
     )
 
 

@@ -92,3 +92,10 @@ where exists (
         and h.finished_at >= :finished_from::timestamptz
 )
 or exists (select from foliot.runs r where r.id = o.id and r.token = o.token and r.state <> 'running')
+
+-- name: note_refused(ids, tokens, worker_id, finished_from, now)
+-- Notes when a worker first reported the outcome of an attempt that counts as lost. The outcome changes nothing.
+update foliot.attempts a set refused_at = coalesce(:now::timestamptz, clock_timestamp())
+from unnest(:ids::uuid[], :tokens::bigint[]) as o (id, token)
+where a.run_id = o.id and a.token = o.token and a.worker_id = :worker_id::uuid and a.outcome = 'lost'
+    and a.refused_at is null and a.finished_at >= :finished_from::timestamptz

@@ -335,14 +335,15 @@ order by id desc
 -- name: list_attempts(run_id, finished_from)
 -- Earlier attempts have rows of their own; the last one is stored with the run. A run that no worker held when it ended
 -- has no last attempt.
-select token, attempt, worker_id, started_at, finished_at, outcome, error, octet_length(output) as output_bytes
+select token, attempt, worker_id, started_at, finished_at, outcome, error, octet_length(output) as output_bytes,
+    refused_at
 from foliot.attempts where run_id = :run_id::uuid and finished_at >= :finished_from::timestamptz
 union all
-select token, attempt, worker_id, started_at, null, 'running', null, null from foliot.runs
+select token, attempt, worker_id, started_at, null, 'running', null, null, null from foliot.runs
 where id = :run_id::uuid and state = 'running'
 union all
 select token, attempt, worker_id, started_at, finished_at,
     case state when 'failed' then coalesce(reason, 'error') else state end, error,
-    octet_length(output)
+    octet_length(output), null
 from foliot.history where id = :run_id::uuid and finished_at >= :finished_from::timestamptz and worker_id is not null
 order by token

@@ -171,6 +171,9 @@ class RemoteOutcomes:
         """The server counts them in its answer."""
         return len(outcomes) - self._refused
 
+    async def note_refused(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> None:
+        """The server has noted them."""
+
     async def send(self, worker_id: UUID, outcomes: Sequence[Outcome]) -> int:
         self._refused = 0
         for batch in batches(outcomes, self._own.body_max_bytes):

@@ -20,6 +20,7 @@ import { Duration, Time } from "~/components/Time";
 import { useLiveRefresh } from "~/live/useLiveRefresh";
 import { useNow } from "~/model/clock";
 import { ENDED } from "~/model/states";
+import { withSubject } from "~/model/summary";
 import { duration, millis } from "~/model/times";
 import { sentence, text } from "~/texts/en";
 import { AttemptsTab } from "./AttemptsTab";
@@ -198,7 +199,7 @@ function Lead({ run }: { run: WholeRun }) {
   if (run.state === "failed") return <span className={styles.failed}>{text.run.lead.failed(run.attempt, sentence(errorText(run.error) || run.reason || ""))}</span>;
   if (run.state === "cancelled") return sentence(run.reason ? `${text.run.lead.cancelled.slice(0, -1)}: ${run.reason}` : text.run.lead.cancelled);
   if (run.state === "skipped") return sentence(run.reason ? `${text.run.lead.skipped.slice(0, -1)}: ${run.reason}` : text.run.lead.skipped);
-  return explain.data ? <Detail words={sentence(`it ${explain.data.summary}`.replace(/^it (it|no|the|queue|task|waits? is) /i, "$1 "))} /> : text.stateMeanings[run.state as "held"];
+  return explain.data ? <Detail words={sentence(withSubject(explain.data.summary))} /> : text.stateMeanings[run.state as "held"];
 }
 
 function Progress({ value }: { value: unknown }) {
@@ -229,7 +230,7 @@ function RunFacts({ run }: { run: WholeRun }) {
           run.worker_id && [facts.worker, worker ? <Link key="w" to={`/workers/${run.worker_id}` as never}>{worker.name}</Link> : <Id key="w" value={run.worker_id} />],
           run.tick_at ? [facts.tick, <Time key="t" at={run.tick_at} form="absolute" withoutZone isFocusable />] : !run.started_at && [facts.due, <Time key="d" at={run.scheduled_at} form="both" withoutZone isFocusable />],
           run.started_at && [facts.started, <Time key="s" at={run.started_at} form="absolute" withoutZone isFocusable />],
-          run.started_at && [facts.took, <Duration key="d" since={run.started_at} until={run.finished_at} />],
+          run.started_at && (run.state === "running" || run.finished_at) && [facts.took, <Duration key="d" since={run.started_at} until={run.finished_at} />],
           run.priority !== 0 && [facts.priority, run.priority],
           run.rerun_of && [facts.rerunOf, link(run.rerun_of)],
           run.rerun_as && [facts.rerunAs, link(run.rerun_as)],

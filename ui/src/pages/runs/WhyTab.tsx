@@ -12,10 +12,12 @@ import { EmptyState, Unavailable } from "~/components/EmptyState";
 import { Icon } from "~/components/Icon";
 import { Skeleton } from "~/components/Skeleton";
 import { StateBadge } from "~/components/StateBadge";
+import { Time } from "~/components/Time";
 import { Explained } from "~/components/Tip";
 import { toast, toastProblem } from "~/components/Toast";
 import { useLiveRefresh } from "~/live/useLiveRefresh";
 import { ENDED } from "~/model/states";
+import { withSubject } from "~/model/summary";
 import { sentence, text } from "~/texts/en";
 import { LimitsDialog } from "../queues/LimitsDialog";
 import { Detail } from "./Detail";
@@ -51,7 +53,7 @@ export function WhyTab({ reference, run, isPart }: { reference: string; run?: Ab
         <div className={classes(styles.answer, closed ? styles.closed : styles.free)}>
           <Icon name={closed ? "hand" : state === "running" ? "play" : "check"} size={22} />
           <div>
-            <p className={styles.sentence}>{closed ? <Detail words={sentence(summary)} /> : state === "running" ? why.running : <Detail words={sentence(summary)} />}</p>
+            <p className={styles.sentence}>{closed ? <Detail words={sentence(withSubject(summary))} /> : state === "running" ? why.running : <Detail words={sentence(summary)} />}</p>
             {closed && <GateAction gate={closed} about={run ?? { id: reference, state }} />}
           </div>
         </div>
@@ -84,39 +86,117 @@ function GateRow({ gate, isFirst }: { gate: Gate; isFirst: boolean }) {
 
 function GateAction({ gate, about }: { gate: Gate; about: About }) {
   const mayOperate = useMay("operate");
-  const [dialog, setDialog] = useState<"approve" | "refuse" | "limit" | null>(null);
+  const [dialog, setDialog] = useState<{ kind: "approve" | "refuse" | "limit"; name?: string } | null>(null);
   const numbers = (gate.numbers ?? {}) as Record<string, unknown>;
   const close = () => setDialog(null);
-  let action: ReactNode = null;
-  if (gate.gate === "dependencies") action = <Upstream numbers={numbers} />;
-  else if (gate.gate === "worker") action = <StartWorker queue={about.queue} />;
-  else if (gate.gate === "overlap" && typeof numbers.run_id === "string") action = <Link to={`/runs/${numbers.run_id}` as never}>{why.blocker}</Link>;
-  else if (!mayOperate) return null;
-  else if (gate.gate === "pause") action = <Resume numbers={numbers} reference={about.id} />;
-  else if (gate.gate === "signal")
-    action = (
-      <>
-        <Button kind="primary" icon="check" onClick={() => setDialog("approve")}>
-          {why.approve}
-        </Button>
-        <Button icon="close" onClick={() => setDialog("refuse")}>
-          {why.refuse}
-        </Button>
-      </>
-    );
-  else if (gate.gate === "queue_limit" && about.queue) action = <Button onClick={() => setDialog("limit")}>{why.raise}</Button>;
+  const action = actionOf(gate.gate, numbers, about, mayOperate, setDialog);
   if (!action) return null;
   return (
     <div className={styles.action}>
       {action}
-      {(dialog === "approve" || dialog === "refuse") && <SignalDialog id={about.id} isApproval={dialog === "approve"} onClose={close} />}
-      {dialog === "limit" && about.queue && <LimitsDialog queue={about.queue} onClose={close} />}
+      {dialog && dialog.kind !== "limit" && <SignalDialog id={about.id} isApproval={dialog.kind === "approve"} name={dialog.name} onClose={close} />}
+      {dialog?.kind === "limit" && about.queue && <LimitsDialog queue={about.queue} onClose={close} />}
     </div>
   );
 }
 
-function Upstream({ numbers }: { numbers: Record<string, unknown> }) {
-  const upstream = (Array.isArray(numbers.upstream) ? numbers.upstream : []) as { id: string; name: string | null; state: string }[];
+/** What opens a gate. What only shows the way is for everybody. */
+function actionOf(kind: string, numbers: Record<string, unknown>, about: About, mayOperate: boolean, open: (dialog: { kind: "approve" | "refuse" | "limit"; name?: string }) => void): ReactNode {
+  const signals = (Array.isArray(numbers.signals) ? numbers.signals : []) as string[];
+  const holders = (Array.isArray(numbers.held_by) ? numbers.held_by : []) as string[];
+  switch (kind) {
+    case "dependencies":
+      return <Upstream runs={numbers.upstream} />;
+    case "children":
+      return <Upstream runs={numbers.open} />;
+    case "overlap":
+      return typeof numbers.blocked_by === "string" ? <Link to={`/runs/${numbers.blocked_by}` as never}>{why.blocker}</Link> : null;
+    case "concurrency":
+      return holders.length === 0 ? null : (
+        <>
+          <span>{why.holders}</span>
+          {holders.map((id) => (
+            <Link key={id} to={`/runs/${id}` as never} className="mono">
+              …{id.slice(-8)}
+            </Link>
+          ))}
+        </>
+      );
+    case "rate":
+      return typeof numbers.free_at === "string" ? (
+        <span>
+          {why.freeAt} <Time at={numbers.free_at} form="both" isFocusable />
+        </span>
+      ) : null;
+    case "worker":
+      return Number(numbers.serving ?? 0) > 0 && Number(numbers.knowing ?? 0) > 0 ? <Link to={"/workers" as never}>{why.workers}</Link> : <StartWorker queue={about.queue} />;
+    case "line":
+      return about.queue ? <Link to={"/runs" as never} search={{ q: `queue:${about.queue} state:ready` } as never}>{why.ahead}</Link> : null;
+    case "circuit":
+      return about.task ? <Circuit task={about.task} mayOperate={mayOperate} /> : null;
+  }
+  if (!mayOperate) return null;
+  switch (kind) {
+    case "pause":
+      return <Resume numbers={numbers} reference={about.id} />;
+    case "signal":
+      return (
+        <>
+          <Button kind="primary" icon="check" onClick={() => open({ kind: "approve" })}>
+            {why.approve}
+          </Button>
+          <Button icon="close" onClick={() => open({ kind: "refuse" })}>
+            {why.refuse}
+          </Button>
+        </>
+      );
+    case "function":
+      return signals.length === 0 ? null : (
+        <>
+          {signals.slice(0, 3).map((name) => (
+            <Button key={name} kind="primary" icon="check" onClick={() => open({ kind: "approve", name })}>
+              {why.signalNamed(name)}
+            </Button>
+          ))}
+        </>
+      );
+    case "queue_limit":
+    case "depth":
+      return about.queue ? (
+        <Button kind="primary" onClick={() => open({ kind: "limit" })}>
+          {why.raise}
+        </Button>
+      ) : null;
+  }
+  return null;
+}
+
+/** Closes the circuit breaker of a task, once its failures have been looked at. */
+function Circuit({ task, mayOperate }: { task: string; mayOperate: boolean }) {
+  const close = useMutation({
+    mutationFn: () => data(client.POST("/v1/circuits/{name}/close", { params: { path: { name: task } } })),
+    onSuccess: () => {
+      toast({ message: why.circuitClosed });
+      void queryClient.invalidateQueries();
+    },
+    onError: toastProblem,
+  });
+  return (
+    <>
+      {mayOperate && (
+        <Button kind="primary" icon="play" isBusy={close.isPending} onClick={() => close.mutate()}>
+          {why.closeCircuit}
+        </Button>
+      )}
+      <Link to={"/dead" as never} search={{ task } as never}>
+        {why.failures}
+      </Link>
+    </>
+  );
+}
+
+function Upstream({ runs }: { runs: unknown }) {
+  const upstream = (Array.isArray(runs) ? runs : []) as { id: string; name: string | null; state: string }[];
   return (
     <ul className={styles.upstream}>
       {upstream.map((one) => (
