@@ -17,7 +17,7 @@ export default async function journey({ page, base, api, until }) {
     if (wide > 0) problems.push(`${path} is ${wide} pixels too wide for a phone`);
     const small = await page.evaluate((reach) => {
       // Links in a sentence, and in a card that leads there as a whole, may be as high as their text.
-      const found = [...document.querySelectorAll("button, input, select, textarea, summary, header a, nav a")].filter((one) => one.checkVisibility() && !one.closest("[inert], p, [role=row], pre") && !one.matches("[class*=skip], [class*=step], [class*=_day_]"));
+      const found = [...document.querySelectorAll("button, input, select, textarea, summary, header a, nav a")].filter((one) => one.checkVisibility() && !one.closest("[inert], p, [role=row], pre") && !one.matches("[class*=skip], [class*=step], [class*=_day_], [role=log] *"));
       return found
         .filter((one) => {
           one.scrollIntoView({ block: "center" });

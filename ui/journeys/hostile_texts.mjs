@@ -26,4 +26,19 @@ export default async function journey({ page, base, api, until, look }) {
   await page.goto(`${base}/ui/runs`);
   await page.getByRole("row", { name: /onerror/ }).first().waitFor();
   await look("hostile names");
+
+  // Ten megabytes in one line, then what terminals would obey.
+  const escapes = String.raw`printf '\033]0;title\007\033[2J\033[31mred\033[0m \342\200\256dlrow <script>document.title="hacked"</script>\n'`;
+  const { id: loud } = await api("POST", "/v1/jobs", { name: "loud", command: `head -c 10000000 /dev/zero | tr '\\0' x; echo; ${escapes}; exit 1`, retries: 0 });
+  await until(async () => (await api("GET", `/v1/runs/${loud}`)).state === "failed", "the loud run fails");
+  await page.goto(`${base}/ui/runs/${loud}`);
+  const log = page.getByRole("log");
+  await log.getByText('<script>document.title="hacked"</script>').waitFor();
+  const shown = await log.evaluate((one) => ({ length: one.textContent.length, lines: one.querySelectorAll("[data-line]").length, scripts: one.querySelectorAll("script").length, wide: document.documentElement.scrollWidth - document.documentElement.clientWidth }));
+  if (shown.length > 2_000_000 || shown.lines > 1500) throw new Error(`the page holds ${shown.length} characters in ${shown.lines} lines`);
+  if (shown.scripts || (await page.title()).startsWith("hacked")) throw new Error("the output ran as a script");
+  if (shown.wide > 0) throw new Error(`a long line makes the page ${shown.wide} pixels wider than the window`);
+  if (/[\u0007\u001b]/.test(await log.innerText())) throw new Error("the output reached the page with its control characters");
+  await page.getByRole("searchbox", { name: "Search in the log" }).fill("dlrow");
+  await page.getByText("1 of 1").waitFor();
 }

@@ -21,10 +21,15 @@ export function Dialog({ isOpen, onClose, title, children, footer, width = "smal
   useEffect(() => {
     const dialog = element.current;
     if (!isOpen || !dialog || dialog.open) return;
+    const opener = document.activeElement;
     dialog.showModal();
     // React focuses before the dialog is shown, in vain; the browser would choose the button that closes it.
     const first = dialog.querySelector<HTMLElement>("[data-autofocus]") ?? dialog.querySelector<HTMLElement>("form :is(input, select, textarea):not(:disabled)") ?? dialog.querySelector<HTMLElement>("footer button");
     first?.focus();
+    return () => {
+      // Whoever uses keys goes on where they were. A dialog that leads to another page leaves its opener behind.
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus({ preventScroll: true });
+    };
   }, [isOpen]);
   if (!isOpen) return null;
   return (

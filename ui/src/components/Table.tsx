@@ -2,6 +2,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useWindowVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { useKeys } from "~/app/keys";
+import { leastWidth } from "~/model/columnWidths";
 import { usePreferences } from "~/model/preferences";
 import { text } from "~/texts/en";
 import { Button } from "./Button";
@@ -70,7 +71,14 @@ export function Table<T>(properties: Properties<T>) {
   const [isSelecting, setSelecting] = useState(false);
   const anchor = useRef<string | null>(null);
   const navigate = useNavigate();
-  const isCards = width < 600;
+  const hiddenHere = hidden[name];
+  const asColumns = columns.filter((column) => {
+    if (column.from && width < column.from) return false;
+    return hiddenHere ? column.isFixed || !hiddenHere.includes(column.id) : !column.isExtra;
+  });
+  // Cards also wherever the columns need more than there is, such as with large text.
+  const isCards = width < 600 || width < leastWidth(asColumns, selection !== undefined);
+  const shown = isCards ? columns.filter((column) => column.card !== "none" && !column.isExtra) : asColumns;
   // On a phone, cards show their boxes once somebody wants to select; then a touch anywhere on a card selects it.
   const hasSelected = (selection?.ids.size ?? 0) > 0;
   useEffect(() => {
@@ -93,12 +101,6 @@ export function Table<T>(properties: Properties<T>) {
     return () => observer.disconnect();
   }, []);
 
-  const hiddenHere = hidden[name];
-  const shown = columns.filter((column) => {
-    if (isCards) return column.card !== "none" && !column.isExtra;
-    if (column.from && width < column.from) return false;
-    return hiddenHere ? column.isFixed || !hiddenHere.includes(column.id) : !column.isExtra;
-  });
   const tracks = `${selection ? "2.25rem " : ""}${shown.map((column) => column.width).join(" ")}`;
   const rowHeight = isCards ? 84 : density === "compact" ? 33 : 43;
 

@@ -103,7 +103,7 @@ function Approval({ item, mayDecide, onAsk }: { item: ApprovalShown; mayDecide: 
             </p>
           )}
           <h2>
-            <Link to={`/runs/${item.id}/why` as never} className={styles.name}>
+            <Link to={`/runs/${item.id}/why` as never} className={`${styles.name} touch`}>
               {name}
             </Link>
           </h2>

@@ -118,7 +118,7 @@ function Calendar({ name, saved, jobs, isNew }: { name: string; saved: Base; job
       <PageHeader
         title={name}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/calendars" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
             <span>{isChanged || isNew ? words.unsaved : words.usedBy(jobs)}</span>

@@ -92,7 +92,7 @@ function GroupHeader({ group, onReplay }: { group: DeadGroupDetails; onReplay: (
       <PageHeader
         title={title}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/dead" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
           </nav>

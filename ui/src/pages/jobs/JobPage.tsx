@@ -79,7 +79,7 @@ function JobHeader({ job }: { job: Job }) {
       <PageHeader
         title={job.name}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/jobs" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
             <span>{job.task}</span>

@@ -97,7 +97,7 @@ function QueueHeader({ queue }: { queue: Queue }) {
       <PageHeader
         title={queue.name}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/queues" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
           </nav>

@@ -72,7 +72,7 @@ export function ComparePage() {
       <PageHeader
         title={words.title}
         above={
-          <nav className={styles.origin} aria-label={words.toRuns}>
+          <nav aria-label={words.toRuns}>
             <Link to={"/runs" as never}>{words.toRuns}</Link>
             <Icon name="chevron" size={12} />
             <span>{words.title}</span>

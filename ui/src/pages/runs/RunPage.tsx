@@ -172,7 +172,7 @@ function RunHeader({ run }: { run: WholeRun }) {
 /** Where it comes from: its job, its workflow, or the list of runs. */
 function Origin({ run }: { run: WholeRun }) {
   return (
-    <nav className={styles.origin} aria-label={text.run.facts.parent}>
+    <nav aria-label={text.run.facts.parent}>
       <Link to={"/runs" as never}>{text.nav.runs}</Link>
       <Icon name="chevron" size={12} />
       {run.job_id ? <Link to={`/jobs/${run.job_id}` as never}>{run.name ?? facts.job}</Link> : run.parent_id ? <Link to={`/workflows/${run.parent_id}` as never}>{facts.parent}</Link> : <span>{run.task}</span>}

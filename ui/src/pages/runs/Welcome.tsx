@@ -18,11 +18,12 @@ const SIMULATED = { task: "simulate", name: "first-task", payload: { execution_t
 const BREAKFAST = {
   name: "breakfast",
   steps: [
-    { key: "water", command: "sleep 2; echo '{\"degrees\": 96}' > $FOLIOT_RESULT" },
-    { key: "beans", command: "sleep 1; echo ground" },
-    { key: "coffee", command: "cat $FOLIOT_UPSTREAM", after: ["water", "beans"] },
+    { key: "tea", command: "sleep 2; echo '{\"degrees\": 96}' > $FOLIOT_RESULT" },
+    { key: "egg", command: "sleep 1; echo soft" },
+    { key: "table", command: "cat $FOLIOT_UPSTREAM", after: ["tea", "egg"] },
   ],
 };
+// No line is longer than its card.
 const PYTHON = `# shop.py
 import foliot
 
@@ -30,12 +31,20 @@ app = foliot.App()
 
 
 @app.task(retries=5)
-async def send_invoice(customer_id: int) -> str:
-    return f"invoice sent to customer {customer_id}"
+def send_invoice(customer: int):
+    return f"sent to {customer}"`;
+const START = `foliot up --app shop:app
+foliot submit send_invoice \\
+  --payload '{"customer": 7}'`;
+const FLOW = `# breakfast.py
+import foliot
 
-
-# make up ARGS="--app shop:app", and then anywhere:
-# send_invoice.submit(customer_id=7)`;
+flow = foliot.Workflow("breakfast")
+tea = flow.shell("tea", "sleep 2")
+egg = flow.shell("egg", "sleep 1")
+flow.shell("table", "echo ready",
+           after=[tea, egg])
+flow.submit()`;
 
 /** What an empty installation shows: three things to try, each a button that really creates it. */
 export function Welcome() {
@@ -49,7 +58,8 @@ export function Welcome() {
         const made = (await data(client.POST("/v1/jobs", { body: SIMULATED as never }))) as { id: string };
         return [made, `/runs/${made.id}`] as const;
       }
-      return [await data(client.POST("/v1/workflows", { body: BREAKFAST as never })), "/runs"] as const;
+      const made = (await data(client.POST("/v1/workflows", { body: BREAKFAST as never }))) as { id: string };
+      return [made, `/workflows/${made.id}`] as const;
     },
     onSuccess: ([, to]) => {
       toast({ message: welcome.created, action: { label: welcome.see, run: go(to) } });
@@ -68,15 +78,15 @@ export function Welcome() {
         { label: "curl", command: curl("POST", "/v1/jobs", COMMAND) },
       ],
     },
-    { which: "python", icon: "bolt", title: welcome.python.title, told: welcome.python.text, commands: [{ label: "Python", command: PYTHON }, { label: "curl", command: curl("POST", "/v1/jobs", SIMULATED) }] },
-    { which: "workflow", icon: "workflows", title: welcome.workflow.title, told: welcome.workflow.text, commands: [{ label: "curl", command: curl("POST", "/v1/workflows", BREAKFAST) }] },
+    { which: "python", icon: "bolt", title: welcome.python.title, told: welcome.python.text, commands: [{ label: "Python", command: PYTHON }, { label: "foliot", command: START }, { label: "curl", command: curl("POST", "/v1/jobs", SIMULATED) }] },
+    { which: "workflow", icon: "workflows", title: welcome.workflow.title, told: welcome.workflow.text, commands: [{ label: "Python", command: FLOW }, { label: "curl", command: curl("POST", "/v1/workflows", BREAKFAST) }] },
   ];
   return (
     <div className={styles.welcome}>
       <PageHeader title={welcome.title} lead={welcome.lead} />
       <div className={styles.cards}>
         {cards.map((card) => (
-          <section key={card.which} className={styles.card}>
+          <section key={card.which} aria-label={card.title} className={styles.card}>
             <span className={styles.mark}>
               <Icon name={card.icon} size={22} />
             </span>

@@ -73,7 +73,7 @@ export function NewJobPage() {
       <PageHeader
         title={words.newTitle}
         above={
-          <nav className={styles.origin} aria-label={text.jobs.title}>
+          <nav aria-label={text.jobs.title}>
             <Link to={"/jobs" as never}>{text.jobs.title}</Link>
             <Icon name="chevron" size={12} />
             <span>{words.newTitle}</span>

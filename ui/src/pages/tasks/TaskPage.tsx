@@ -119,7 +119,7 @@ function TaskHeader({ task }: { task: TaskDetails }) {
       <PageHeader
         title={task.name}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/tasks" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
           </nav>

@@ -106,7 +106,7 @@ function WorkerHeader({ worker }: { worker: WorkerDetails }) {
       <PageHeader
         title={worker.name}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/workers" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
           </nav>

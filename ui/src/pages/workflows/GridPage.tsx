@@ -28,7 +28,7 @@ export function GridPage() {
         title={name}
         lead={words.grid.lead}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/workflows" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
             <Link to={"/workflows" as never} search={{ q: name } as never}>

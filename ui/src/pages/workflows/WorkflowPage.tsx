@@ -86,7 +86,7 @@ function Header({ look, onChange }: { look: WorkflowLook; onChange: () => void }
       <PageHeader
         title={name}
         above={
-          <nav className={styles.origin} aria-label={words.title}>
+          <nav aria-label={words.title}>
             <Link to={"/workflows" as never}>{words.title}</Link>
             <Icon name="chevron" size={12} />
             {workflow.name && (
