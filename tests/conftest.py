@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import suppress
 from typing import Any, Protocol
+from weakref import WeakSet
 
 import asyncpg
 import hypothesis
 import psutil
 import pytest
 
+from foliot import service
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.events import Event, EventBus
-from foliot.service import own_tasks
 from foliot.store.store import Store, open_store
 from foliot.worker.executors.processes.launcher.tree import descendants_of
 from tests.support.fake_clock import FakeClock
@@ -140,10 +141,27 @@ async def no_leaks() -> AsyncIterator[None]:
     assert not stayed, f"processes left running: {stayed}"
 
 
+hidden_tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+"""The tasks that Foliot hides from jobs."""
+
+
+def _remember_hidden_tasks() -> None:
+    """Only tests need the list, and each task would pay for it."""
+    unregister: Callable[[asyncio.Task[Any]], None] = vars(service)["_unregister_task"]
+
+    def remember(task: asyncio.Task[Any]) -> None:
+        unregister(task)
+        hidden_tasks.add(task)
+
+    vars(service)["_unregister_task"] = remember
+
+
+_remember_hidden_tasks()
+
+
 def _tasks() -> set[asyncio.Task[Any]]:
-    """Includes the tasks that Foliot hides from jobs."""
     loop = asyncio.get_running_loop()
-    return asyncio.all_tasks() | {task for task in list(own_tasks) if not task.done() and task.get_loop() is loop}
+    return asyncio.all_tasks() | {task for task in list(hidden_tasks) if not task.done() and task.get_loop() is loop}
 
 
 def _children() -> set[int]:

@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextvars import Context
 from random import uniform
 from typing import Any, TypeVar
-from weakref import WeakSet
 
 from foliot.clock import Clock
 from foliot.events import EventBus, ServiceFailed
@@ -35,9 +34,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-own_tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
-
-
 def own_task(
     work: Coroutine[Any, Any, Any], *, name: str | None = None, context: Context | None = None
 ) -> asyncio.Task[Any]:
@@ -49,7 +45,6 @@ def own_task(
 
 def hidden(task: asyncio.Task[Any]) -> asyncio.Task[Any]:
     _unregister_task(task)
-    own_tasks.add(task)
     return task
 
 

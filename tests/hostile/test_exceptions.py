@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,6 +24,7 @@ from foliot.worker.attempts import Attempts
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
 from foliot.worker.executors.task_errors import classify_error
+from foliot.worker.executors.threads import TaskThreads
 from foliot.worker.holdings import Holdings
 from foliot.worker.known_tasks import KnownTask
 from tests.support.waiting import PATIENCE_SECONDS
@@ -206,10 +206,10 @@ def _end_of_forever() -> Iterator[None]:
 
 
 @pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as pool:
-        yield pool
-        forever.set()
+def threads() -> Iterator[TaskThreads]:
+    threads = TaskThreads(2)
+    yield threads
+    threads.close()
 
 
 def task_that_raises(make: Callable[[], BaseException]) -> Callable[[], NoReturn]:
@@ -283,7 +283,7 @@ def test_any_exception_gets_a_bounded_text(name: str) -> None:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("where", ["lane", "loop", "thread"])
-async def test_an_attempt_ends_whatever_it_raises(name: str, where: str, threads: ThreadPoolExecutor) -> None:
+async def test_an_attempt_ends_whatever_it_raises(name: str, where: str, threads: TaskThreads) -> None:
     task = task_that_raises(HOSTILE[name])
     if where == "thread":
         executor = in_a_thread(task, threads, result_max_bytes=1000)
@@ -333,7 +333,7 @@ async def test_an_error_whose_message_never_returns_blocks_neither_its_attempt_n
 
 
 @pytest.mark.parametrize("name", NEVER_SPEAKS)
-async def test_the_time_limit_ends_such_an_error_in_a_thread(name: str, threads: ThreadPoolExecutor) -> None:
+async def test_the_time_limit_ends_such_an_error_in_a_thread(name: str, threads: TaskThreads) -> None:
     executor = in_a_thread(task_that_raises(NEVER_SPEAKS[name]), threads, result_max_bytes=1000)
     outcome = await outcome_of(executor, timeout_seconds=0.5)
     assert (outcome.state, outcome.reason) == (RunState.FAILED, "timeout")

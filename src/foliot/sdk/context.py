@@ -14,11 +14,11 @@ A task that has a parameter named `ctx` receives the context. A plain function c
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -68,7 +68,7 @@ class Context(DurableContext):
         self.task = task
         self.connection: Any = None
         """In a transactional task: the connection whose transaction also finishes the run."""
-        self.left_running: Future[Any] | None = None
+        self.left_running: asyncio.Future[Any] | None = None
         """A plain function that keeps running after its attempt has ended."""
         self.progress_made: Progress | None = None
         self.upstream: Mapping[str, Any] = NOTHING

@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from random import random
@@ -195,13 +193,7 @@ class Attempts:
         """Returns when no attempt is running."""
         await self._all_ended.wait()
 
-    def _free_slot_from_thread(self, loop: asyncio.AbstractEventLoop, queue: str, _: object) -> None:
-        """Runs in the thread of a function that has returned at last."""
-        with suppress(RuntimeError):
-            # The loop is closed: the worker has stopped.
-            loop.call_soon_threadsafe(self._free_slot, queue)
-
-    def _free_slot(self, queue: str) -> None:
+    def _free_slot(self, queue: str, _: object = None) -> None:
         self.left_running -= 1
         self._free[queue] += 1
 
@@ -298,13 +290,11 @@ class Attempts:
             # A failure during the cancellation counts as cancelled. A success stands.
             attempted = running.stopped()
         # The task can write to its context, so check the type.
-        if isinstance(left_running, Future):
+        if isinstance(left_running, asyncio.Future):
             attempted = with_note(attempted, THREAD_STILL_RUNNING)
             self.left_running += 1
             self._free[claim.queue] -= 1
-            left_running.add_done_callback(
-                partial(self._free_slot_from_thread, asyncio.get_running_loop(), claim.queue)
-            )
+            left_running.add_done_callback(partial(self._free_slot, claim.queue))
         if running.output is not None:
             attempted = replace(attempted, output=running.output.value())
         self._conclude(claim, running.options, attempted)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 from foliot.config import Config
 from foliot.worker.executors.processes.containment import choose
 from foliot.worker.executors.processes.launcher_pool import LauncherPool
 from foliot.worker.executors.processes.orphan_cleanup import OrphanCleanup
 from foliot.worker.executors.processes.process_pool import ProcessPool
+from foliot.worker.executors.threads import TaskThreads
 
 
 class TaskRuntime:
     def __init__(self, config: Config, *, slots: int) -> None:
         self.containment = choose(config)
-        self.threads = ThreadPoolExecutor(max_workers=slots, thread_name_prefix="task")
+        self.threads = TaskThreads(slots)
         self.launchers = LauncherPool(self.containment)
         self.processes = ProcessPool(self.launchers)
         self._orphan_cleanup = OrphanCleanup(self.containment.mark)
@@ -26,4 +25,4 @@ class TaskRuntime:
         await self.processes.close()
         await self.launchers.close()
         await self._orphan_cleanup.stop()
-        self.threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.close()

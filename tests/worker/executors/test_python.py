@@ -8,7 +8,6 @@ import datetime
 import json
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 import msgspec
@@ -21,6 +20,7 @@ from foliot.model.states import RunState
 from foliot.worker.attempts import Attempts
 from foliot.worker.executors.base import Executor
 from foliot.worker.executors.python import in_a_thread, on_the_loop
+from foliot.worker.executors.threads import TaskThreads
 from foliot.worker.holdings import Holdings
 from foliot.worker.known_tasks import KnownTask
 from tests.support.contexts import KeptContext
@@ -42,13 +42,14 @@ def circle() -> list[object]:
 
 
 @pytest.fixture
-def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(2) as pool:
-        yield pool
+def threads() -> Iterator[TaskThreads]:
+    threads = TaskThreads(2)
+    yield threads
+    threads.close()
 
 
 @pytest.fixture(params=["on the loop", "in a thread"])
-def executor_of(request: pytest.FixtureRequest, threads: ThreadPoolExecutor) -> MakeExecutor:
+def executor_of(request: pytest.FixtureRequest, threads: TaskThreads) -> MakeExecutor:
     """The executor of a function, once async and once sync."""
 
     def make(function: Callable[..., Any]) -> Executor:
@@ -161,7 +162,7 @@ async def test_an_exhausted_iterator_is_an_error_and_does_not_hang(executor_of: 
     assert "StopIteration" in attempted.error.traceback
 
 
-async def test_sync_functions_run_in_threads_and_do_not_block_the_loop(threads: ThreadPoolExecutor) -> None:
+async def test_sync_functions_run_in_threads_and_do_not_block_the_loop(threads: TaskThreads) -> None:
     is_free, names = threading.Event(), []
 
     def block() -> None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -21,6 +20,7 @@ from foliot.sdk.signature import Signature
 from foliot.worker.executors.base import Executor, Refuse, fail_at_once, misfit
 from foliot.worker.executors.error_text import message_of
 from foliot.worker.executors.task_errors import classify_error, classify_error_off_loop
+from foliot.worker.executors.threads import TaskThreads
 
 ASK_SECONDS = 1.0
 """How long a plain function with a context may take to notice `should_stop` before it counts as unstoppable."""
@@ -54,39 +54,34 @@ def on_the_loop(
 
 def in_a_thread(
     function: Function,
-    threads: ThreadPoolExecutor,
+    threads: TaskThreads,
     *,
     result_max_bytes: int,
     signature: Signature | None = None,
     refuse: Refuse = fail_at_once,
 ) -> Executor:
+    # Looked up once, because this code runs for every run.
+    needs_context = asks_for_context(function)
     signature = signature or Signature(function)
+    bind, function = signature.bind, signature.call
 
     async def execute(payload: dict[str, Any], context: Context) -> Attempted:
         # In the context of the attempt, so that its output is known.
-        running = threads.submit(
-            copy_context().run, call, signature, payload, context_argument(function, context), result_max_bytes
-        )
+        calling = threads.start(call, bind, function, payload, context if needs_context else None, result_max_bytes)
         try:
-            attempted = await asyncio.wrap_future(running)
-            return await refuse(payload, attempted) if attempted.is_misfit else attempted
+            attempted: Attempted = await calling.answer
         except asyncio.CancelledError:
-            if not running.cancel():
-                if asks_for_context(function):
-                    await _ended(running)
-                if not running.done():
+            if not calling.has_ended and not threads.withdraw(calling):
+                returned = calling.abandon()
+                if needs_context:
+                    await asyncio.wait([returned], timeout=ASK_SECONDS)
+                if not returned.done():
                     # A thread cannot be stopped. It keeps its slot, or more functions would run than there are slots.
-                    context.left_running = running
+                    context.left_running = returned
             raise
+        return await refuse(payload, attempted) if attempted.is_misfit else attempted
 
     return execute
-
-
-async def _ended(running: Future[Any]) -> None:
-    """Waits briefly for a function that was asked to stop. Its result is discarded."""
-    ending = asyncio.wrap_future(running)
-    ending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-    await asyncio.wait([ending], timeout=ASK_SECONDS)
 
 
 def context_argument(function: Function, context: Context) -> dict[str, Any]:
@@ -102,15 +97,21 @@ def asks_for_context(function: Function) -> bool:
         return False
 
 
-def call(signature: Signature, payload: dict[str, Any], context: dict[str, Any], result_max_bytes: int) -> Attempted:
+def call(
+    bind: Callable[[dict[str, Any]], dict[str, Any]],
+    function: Function,
+    payload: dict[str, Any],
+    context: Context | None,
+    result_max_bytes: int,
+) -> Attempted:
     """Converts the payload, calls the function and encodes its result or error, all in the same thread off the event
     loop."""
     try:
-        arguments = signature.bind(payload)
+        arguments = bind(payload)
     except Invalid as error:
         return misfit(error)
     try:
-        result = signature.call(**arguments, **context)
+        result = function(**arguments) if context is None else function(**arguments, ctx=context)
     except BaseException as error:
         return classify_error(error)
     return SUCCEEDED_WITH_NOTHING if result is None else succeeded(result, result_max_bytes)
