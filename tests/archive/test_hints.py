@@ -47,3 +47,35 @@ async def test_the_answer_names_the_place_in_the_archive(
         assert elsewhere.json()["detail"] == f"there is no run '{old}'"
         never = new_id()
         assert (await client.get(f"/v1/runs/{never}{path}")).json()["detail"] == f"there is no run '{never}'"
+
+
+async def test_explain_and_health_say_that_days_wait_for_an_archive_that_is_away(
+    store: Store, config: Config, clock: Clock, events: EventBus, fake_clock: FakeClock
+) -> None:
+    await finish(store)
+    submitter = Submitter(store=store, clock=clock, events=events)
+    app = build_app(store=store, submitter=submitter, config=config, clock=clock, audit=None, is_open=True)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8000") as client:
+        assert (await client.get("/v1/explain/archive")).status_code == 404
+        await catch_up(archiver_of(store, config))
+        explained = (await client.get("/v1/explain/archive")).json()
+        assert (explained["state"], explained["summary"]) == (
+            "working", "it takes history; no day past retention waits for it",
+        )  # fmt: skip
+        Path(config.archive_url).rename(f"{config.archive_url}-away")
+        await fake_clock.advance((config.retention_days + 3) * DAY_SECONDS)
+        await archiver_of(store, config).run_once()
+        await fake_clock.advance(600)
+        await Pruner(store=store, clock=fake_clock, events=events).run_once()
+        assert await store.partitions.list_unarchived()
+        explained = (await client.get("/v1/explain/archive")).json()
+        assert explained["state"] == "failing"
+        assert "the archive has not taken" in explained["summary"]
+        assert "stay in the database until the archive has them" in explained["summary"]
+        (advice,) = [
+            one for one in (await client.get("/v1/health/database")).json()["advice"] if one["kind"] == "archive"
+        ]
+        assert advice["severity"] == "problem"
+        assert config.archive_url in advice["text"]
+        assert "of history past retention wait for it here" in advice["text"]

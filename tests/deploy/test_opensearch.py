@@ -22,10 +22,7 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 
 
-async def test_opensearch_finds_runs_and_lines(
-    store: Store, seen: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("foliot.exporters.search.SETTLE", timedelta(0))
+async def test_opensearch_finds_runs_and_lines(store: Store, seen: list[Event]) -> None:
     async with opensearch_server() as engine:
         config = msgspec.structs.replace(Config(), search_url=engine.url)
         exporter = SearchExporter("runs", store=store, config=config, clock=store.database.clock, events=store.events)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -21,9 +20,10 @@ from foliot.model.archive import Kind
 from foliot.model.states import RunState
 from foliot.scheduler.promoter import Promoter
 from foliot.service import Supervisor
+from foliot.store.logs import LogPart
 from foliot.store.store import Store
 from tests.support.ports import free_port
-from tests.support.runs import finish
+from tests.support.runs import WORKER, claim, finish, insert
 from tests.support.search_engine import BUSY, CREATED, FULL, WRONG, FakeEngine, answer, fake_engine
 from tests.support.waiting import until
 from tests.support.workers import ended, submit, worker_node
@@ -36,11 +36,6 @@ async def charge(ctx: foliot.Context) -> None:
     sys.stdout.write(f"attempt {ctx.attempt}\n\ncharged the card\n")
     if ctx.attempt == 1:
         raise RuntimeError("declined")
-
-
-@pytest.fixture(autouse=True)
-def no_settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foliot.exporters.search.SETTLE", timedelta(0))
 
 
 @pytest.fixture
@@ -331,3 +326,34 @@ async def test_credentials_are_sent_and_never_shown(
     await exporter.stop()
     assert "secret" not in repr(seen)
     assert expected.split()[1] not in repr(seen)
+
+
+async def test_the_output_of_a_lost_attempt_is_indexed_although_nobody_has_stored_it_yet(
+    store: Store, engine: FakeEngine
+) -> None:
+    """A scheduler node stores it some time after the attempt has ended, or dies before."""
+    kinds: tuple[Kind, ...] = ("runs", "attempts")
+    exporters = [exporter_for(store, engine.url, kind) for kind in kinds]
+    for exporter in exporters:
+        await exporter.run_once()
+    await insert(store)
+    for attempt in (1, 2):
+        (claimed,) = await claim(store)
+        parts = [LogPart(claimed.run_id, claimed.token, 0, f"charging {attempt}\n".encode())]
+        await store.logs.write_logs(WORKER, parts, [])
+        await store.workers.remove_worker(WORKER)
+        # After the second loss the run has failed for good.
+        await store.lost_runs.lose_runs(10, 2)
+
+    async def has_lines() -> bool:
+        for exporter in exporters:
+            await exporter.run_once()
+        return {one["message"] for one in engine.of("logs")} >= {"charging 1", "charging 2"}
+
+    await until(has_lines)
+    assert {one["outcome"] for one in engine.of("logs")} == {"lost", "failed"}
+    # It is stored as well, and nothing is left of what the worker had streamed.
+    assert await store.logs.get_output(claimed.run_id, claimed.token) == b"charging 2\n"
+    assert await store.logs.read_parts([(claimed.run_id, claimed.token)]) == {}
+    for exporter in exporters:
+        await exporter.on_stop()

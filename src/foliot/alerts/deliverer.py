@@ -24,7 +24,7 @@ from foliot.store.store import Store
 
 LOOK_SECONDS = 5.0
 # Longer than any channel takes, Apprise's start included. Each has a time limit of its own.
-SEND_SECONDS = 30.0
+SEND_SECONDS = 45.0
 CLAIM_SECONDS = 60.0
 TOGETHER = 8
 PER_MINUTE = 30

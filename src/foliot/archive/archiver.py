@@ -12,10 +12,10 @@ answer, the place stays, rows stay in the database, and memory holds at most one
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -44,7 +44,7 @@ from foliot.model.archive import (
 )
 from foliot.model.ids import new_id
 from foliot.service import Service
-from foliot.store.postgres import Record
+from foliot.store.lost_outputs import SettledRows
 from foliot.store.store import Store
 
 T = TypeVar("T")
@@ -72,6 +72,7 @@ class Archiver(Service):
         self._format = config.archive_format
         self._minutes = config.archive_minutes
         self._seconds = config.archive_timeout_seconds
+        self._rows = SettledRows(store.archives, store.logs, config.output_max_bytes)
         self._owner = new_id()
         self._helper = Helper(stopping=self._stopping)
         self._starts: dict[Kind, datetime] = {}
@@ -133,7 +134,7 @@ class Archiver(Service):
         after, width = place, end - place[0]
         while not part.is_full and after[0] < end:
             until = min(end, after[0] + width)
-            rows = await self._store.archives.list_rows(kind, after, until)
+            rows = await self._rows.list_rows(kind, after, until)
             if not rows:
                 after = until, FIRST_ID
                 continue
@@ -164,7 +165,7 @@ class Archiver(Service):
         rows = await self._store.archives.list_rows(kind, (end, FIRST_ID), last) if end < last else []
         return slice_start(rows[0]["at"], self._minutes) if rows else max(end, last)
 
-    async def _add(self, part: Part, rows: list[Record]) -> None:
+    async def _add(self, part: Part, rows: Sequence[Mapping[str, Any]]) -> None:
         taken = part.take(rows)
         if taken:
             await self._blocking(lambda: part.encode(taken))

@@ -23,11 +23,10 @@ from foliot.model.archive import Kind
 from foliot.service import own_task
 from foliot.store.archives import PAGE_ROWS
 from foliot.store.exports import Place
+from foliot.store.lost_outputs import SettledRows
 from foliot.store.store import Store
 
 T = TypeVar("T")
-# The output of an attempt that was lost with its worker is stored a moment after the end of the attempt.
-SETTLE = timedelta(seconds=5)
 BATCH, BATCH_BYTES = 1_000, 1_048_576
 FIRST_WINDOW = timedelta(seconds=10)
 LEAST_WINDOW = timedelta(milliseconds=10)
@@ -51,6 +50,7 @@ class SearchExporter(Exporter[SearchRow]):
         self.export_name = f"search_{kind}"
         self._kind: Kind = kind
         self._prefix = config.search_prefix
+        self._rows = SettledRows(store.archives, store.logs, config.output_max_bytes)
         self._engine = SearchEngine(config)
         self._is_prepared = False
         self._window = FIRST_WINDOW
@@ -60,14 +60,14 @@ class SearchExporter(Exporter[SearchRow]):
         return f"{type(self).__name__}({self._kind})"
 
     async def horizon(self) -> datetime:
-        return await self._store.archives.horizon(self._kind, HOLD_SECONDS) - SETTLE
+        return await self._store.archives.horizon(self._kind, HOLD_SECONDS)
 
     def window(self, place: Place, horizon: datetime) -> datetime:
         # A look sorts what it reads, so a large backlog is read in pieces of time.
         return min(horizon, place[0] + self._window)
 
     async def list_endings(self, after: Place, until: datetime, limit: int) -> Sequence[SearchRow]:
-        rows = await self._store.archives.list_rows(self._kind, after, until)
+        rows = await self._rows.list_rows(self._kind, after, until)
         if len(rows) == PAGE_ROWS:
             self._window = max(LEAST_WINDOW, self._window / 2)
         else:

@@ -113,6 +113,24 @@ def of_clock(difference_seconds: float) -> list[Advice]:
     ]  # fmt: skip
 
 
+def of_archive(location: str, failing_seconds: float | None, error: str | None, waiting_days: int) -> list[Advice]:
+    """`waiting_days`: days of history that are older than their retention and not in the archive."""
+    if failing_seconds is None and not waiting_days:
+        return []
+    days = f"{waiting_days} {'day' if waiting_days == 1 else 'days'} of history past retention wait for it here."
+    if failing_seconds is None:
+        return [
+            Advice("archive_behind", "notice", f"The archive {location} is behind. {days}", "Nothing: none is dropped.")
+        ]
+    return [
+        Advice(
+            "archive", "problem",
+            f"The archive {location} has not taken history for {minutes(failing_seconds)}: {error}. {days}",
+            "Mend the archive, or its settings. No day is dropped before the archive has it.",
+        )
+    ]  # fmt: skip
+
+
 def minutes(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} seconds"

@@ -30,7 +30,7 @@ decode_awaits = msgspec.json.Decoder(Awaits).decode
 class Gate(msgspec.Struct, frozen=True, omit_defaults=True):
     gate: str
     """The kind, for programs: dependencies, condition, due, signal, function, overlap, concurrency, rate, pause,
-    circuit, queue_limit, worker, line."""
+    circuit, queue_limit, worker, line, archive."""
     is_open: bool
     detail: str
     numbers: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class Gate(msgspec.Struct, frozen=True, omit_defaults=True):
 class Explanation(msgspec.Struct, frozen=True):
     id: str
     kind: str
-    """run, workflow, map, job or queue."""
+    """run, workflow, map, job, queue or archive."""
     name: str | None
     state: str
     summary: str
@@ -49,6 +49,25 @@ class Explanation(msgspec.Struct, frozen=True):
 
 def summed_up(gates: list[Gate], otherwise: str) -> str:
     return next((gate.detail for gate in gates if not gate.is_open), otherwise)
+
+
+def archive_gate(kind: str, archived_until: datetime, failing_since: datetime | None, *, is_running: bool) -> Gate:
+    """How far rows of a kind are archived, and since when the archive does not take them."""
+    numbers = {"archived_until": archived_until}
+    if failing_since is not None:
+        detail = f"the archive has not taken {kind} since {failing_since:%Y-%m-%d %H:%M} UTC; foliot doctor says why"
+    elif not is_running:
+        detail = f"no scheduler node archives {kind}; does one have the setting archive_url?"
+    else:
+        detail = f"{kind} before {archived_until:%Y-%m-%d %H:%M} UTC are archived"
+    return Gate("archive", failing_since is None and is_running, detail, numbers)
+
+
+def waiting_days(number: int) -> str:
+    if not number:
+        return "no day past retention waits for it"
+    days = "day is" if number == 1 else "days are"
+    return f"{number} {days} past retention and stay in the database until the archive has them"
 
 
 def cancelled_gate(row: Row) -> Gate | None:

@@ -16,7 +16,6 @@ from uuid import UUID
 from foliot.clock import Clock
 from foliot.config import Config
 from foliot.events import ClockSetBack, EventBus, RunsLost
-from foliot.model.log_text import capped
 from foliot.service import Service
 from foliot.store.store import Store
 
@@ -63,10 +62,6 @@ class Reaper(Service):
         attempts = self._lost_attempts[:OUTPUTS]
         if not attempts:
             return self._config.reaper_seconds
-        shown = await self._store.logs.read_parts(attempts)
-        if shown:
-            kept = {attempt: capped(output, self._config.output_max_bytes) for attempt, output in shown.items()}
-            await self._store.logs.keep_lost_outputs(kept)
-            await self._store.logs.delete_logs(list(shown))
+        await self._store.logs.keep_streamed(attempts, self._config.output_max_bytes)
         del self._lost_attempts[: len(attempts)]
         return 0 if self._lost_attempts else self._config.reaper_seconds

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from foliot.model.ids import none_finished_before, not_finished_before
+from foliot.model.log_text import capped
 from foliot.model.states import RunState
 from foliot.store import queries
 from foliot.store.arrays import columns
@@ -85,6 +86,12 @@ class Logs:
             if part <= len(output):
                 output += chunk[len(output) - part :]
         return {attempt: bytes(output) for attempt, output in found.items()}
+
+    async def keep_streamed(self, attempts: Sequence[tuple[UUID, int]], most_bytes: int) -> None:
+        """Stores what these lost attempts had streamed as their output, unless that has been done."""
+        if streamed := await self.read_parts(attempts):
+            await self.keep_lost_outputs({attempt: capped(text, most_bytes) for attempt, text in streamed.items()})
+            await self.delete_logs(list(streamed))
 
     async def keep_lost_outputs(self, outputs: Mapping[tuple[UUID, int], bytes]) -> None:
         given = columns([(run_id, token, output) for (run_id, token), output in outputs.items()], 3)

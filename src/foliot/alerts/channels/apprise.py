@@ -1,4 +1,4 @@
-"""Everything else, through Apprise: a URL names the service.
+"""Any other service, through Apprise: a URL names the service.
 
 Apprise runs in a process of its own, which is killed at the time limit and may use only so much memory. There it can
 connect to checked addresses only, follows no redirect, starts no program and reads no file: see `apprise_process.py`.
@@ -28,7 +28,7 @@ MODULE = "foliot.alerts.channels.apprise_process"
 INHERITED = ("PATH", "PYTHONPATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR")
 ANSWER_MAX_BYTES = 65_536
 # Apprise loads more than a hundred services, which takes this long on a busy machine.
-START_SECONDS = 12.0
+START_SECONDS = 25.0
 # After its own time limit, to say so. To end it earlier would send a message again that has arrived.
 END_SECONDS = 2.0
 KINDS = {"critical": "failure", "warning": "warning", "info": "info"}
@@ -94,7 +94,7 @@ async def in_process(url: str, config: Config, message: dict[str, str] | None) -
             if said == SENDS:
                 limit = config.alert_timeout_seconds + END_SECONDS
                 async with asyncio.timeout(limit):
-                    said = await process.stdout.read(ANSWER_MAX_BYTES)
+                    said = await _answer(process)
         except TimeoutError:
             raise ChannelError(f"Apprise did not finish within {limit:g} s", permanent=False) from None
         finally:
@@ -117,6 +117,11 @@ async def _ask(process: Any, asked: bytes) -> bytes:
         said: bytes = await process.stdout.readline()
     except ValueError:
         return b"a line without end"
+    return said
+
+
+async def _answer(process: Any) -> bytes:
+    said: bytes = await process.stdout.read(ANSWER_MAX_BYTES)
     return said
 
 

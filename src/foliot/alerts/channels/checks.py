@@ -1,4 +1,4 @@
-"""Checks a channel before it is stored, besides its form: whether it may be reached from here."""
+"""Checks before a channel is stored whether this installation may connect to it."""
 
 from __future__ import annotations
 

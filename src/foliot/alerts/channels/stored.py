@@ -1,4 +1,4 @@
-"""Opens the channels that are stored, with their secrets."""
+"""Opens stored channels, with their secrets."""
 
 from __future__ import annotations
 

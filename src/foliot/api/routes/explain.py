@@ -1,4 +1,7 @@
-"""`/v1/explain/{id}`: why a run, workflow, recurring job or queue does not run, and what it waits for."""
+"""`/v1/explain/{id}`: why a run, workflow, recurring job or queue does not run, and what it waits for.
+
+`archive` says how far history is archived, and why old days are still in the database.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,16 @@ from foliot.api.openapi.schemas import recurring, run_name
 from foliot.api.requests.idempotency import answered
 from foliot.api.security.permissions import PermissionRoute, Within, requires
 from foliot.errors import NotFound
-from foliot.model.explanation import Explanation, Gate, job_gate, overdue_tick_gate, tick_gate
+from foliot.model.explanation import (
+    Explanation,
+    Gate,
+    archive_gate,
+    job_gate,
+    overdue_tick_gate,
+    summed_up,
+    tick_gate,
+    waiting_days,
+)
 from foliot.model.job import RecurringJob
 from foliot.model.namespace import Namespace, bare
 from foliot.model.roles import Permission
@@ -21,6 +33,7 @@ from foliot.store.lookup import find_job, find_run, job_id_of
 from foliot.store.store import Store
 
 OVERDUE = timedelta(seconds=1)
+ARCHIVE = "archive"
 
 
 class ExplainRoutes:
@@ -32,7 +45,8 @@ class ExplainRoutes:
 
     @requires(Permission.VIEW)
     async def explain(self, reference: str, namespace: Within) -> Response:
-        """Explains why a run, workflow, recurring job or queue is not running: each gate in order, with numbers."""
+        """Explains why a run, workflow, recurring job or queue is not running: each gate in order, with numbers. The
+        name `archive` stands for the archive of history."""
         job_id = job_id_of(reference)
         found = await self._live(namespace, job_id) if job_id is not None else None
         found = (
@@ -42,6 +56,8 @@ class ExplainRoutes:
         )
         if found is None and namespace.qualified(reference) in await self._queues(namespace):
             found = await self._store.explain.queue(namespace.qualified(reference))
+        if found is None and reference == ARCHIVE:
+            found = await self._archive()
         if found is None:
             raise NotFound(f"there is no run, job, workflow or queue {reference!r}")
         return answered(found)
@@ -68,6 +84,17 @@ class ExplainRoutes:
         closed = [gate for gate in queue.gates if not gate.is_open]
         status = recurring(job).status
         return Explanation(str(job.id), "job", bare(job.name), status, gates[0].detail, [*gates, *closed])
+
+    async def _archive(self) -> Explanation | None:
+        """Without the error: it may name machines, and everyone who may see runs sees this."""
+        archives = await self._store.archives.list_archives()
+        if not archives:
+            return None
+        waiting = len(await self._store.partitions.list_unarchived())
+        gates = [archive_gate(one.kind, one.at, one.failing_since, is_running=one.is_running) for one in archives]
+        is_open = all(gate.is_open for gate in gates)
+        summary = f"{summed_up(gates, 'it takes history')}; {waiting_days(waiting)}"
+        return Explanation(ARCHIVE, ARCHIVE, None, "working" if is_open else "failing", summary, gates)
 
     async def _overdue(self, job: RecurringJob) -> Gate | None:
         """The gate of a tick that is overdue because no scheduler fires it."""

@@ -156,6 +156,7 @@ class InstallationRoutes:
         ahead = self._ahead_of(facts.now)
         tables, (replicas, slots) = await asyncio.gather(health.list_tables(), health.list_replication())
         statements = await health.slow_statements() if facts.has_statements else None
+        archive = await self._archive_advice(facts.now)
         return answered(
             DatabaseReport(
                 facts=facts,
@@ -166,9 +167,20 @@ class InstallationRoutes:
                 statements=statements,
                 retention_days=self._config.retention_days,
                 audit_retention_days=self._config.audit_retention_days,
-                advice=advice_on(facts, tables, replicas, slots, ahead),
+                advice=[*advice_on(facts, tables, replicas, slots, ahead), *archive],
             )
         )
+
+    async def _archive_advice(self, now: datetime) -> list[advice.Advice]:
+        archives = await self._store.archives.list_archives()
+        if not archives:
+            return []
+        waiting = await self._store.partitions.list_unarchived()
+        seconds, error = None, None
+        for one in archives:
+            if one.failing_since is not None:
+                seconds, error = (now - one.failing_since).total_seconds(), one.error
+        return advice.of_archive(archives[0].location, seconds, error, len(waiting))
 
     @requires(Permission.ADMINISTER, everywhere=True, reading=True)
     async def list_settings(self) -> Response:

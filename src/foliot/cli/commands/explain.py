@@ -19,7 +19,7 @@ def command(reference: str, as_json: bool) -> None:
     """Explain why a run, a workflow, a recurring job or a queue is not running.
 
     REFERENCE is an id or a name. The gates are listed in the order in which a run passes them; the first closed gate is
-    the cause.
+    the cause. The name `archive` explains why old days of history are still in the database.
     """
     with Operations.from_environment() as client:
         answer = client.explain(any_reference(client, reference))
