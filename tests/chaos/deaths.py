@@ -8,6 +8,7 @@ real SIGKILL, default leases.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ import httpx
 from tests.chaos.checker.history import Fault, History, Settings, load
 from tests.chaos.cluster import GRACE_SECONDS, LOST_ATTEMPTS_MAX, Cluster, Node
 from tests.chaos.figures import Figure, given_back, noticed, owned_again_by_node, quantile
+from tests.chaos.machine import Machine
 from tests.chaos.recorder import Journal, bring_together, clock_offset, monotonic_us
 from tests.chaos.run import settle
 
@@ -143,7 +145,7 @@ async def _write_down(cluster: Cluster, journal: Journal, directory: Path, seed:
     quiet_at = monotonic_us()
     async with cluster.session() as sql:
         offset = await clock_offset(sql)
-    await settle(cluster, quiet_at + offset, say)
+    await settle(cluster, quiet_at + offset, say, Machine(os.getpid()), journal)
     await cluster.stop()
     journal.close()
     settings = Settings(

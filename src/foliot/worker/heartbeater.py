@@ -90,7 +90,7 @@ class Heartbeater(Service):
 
     async def _asked(self, seconds: float) -> Beat:
         """Does not wait for the cleanup of a request that has taken too long: that may need an answer, too."""
-        asking = own_task(
+        asking: asyncio.Task[Beat] = own_task(
             self._workers.beat(self._identity.id, self._holdings.keys(), self._attempts.left_running), name="beat"
         )
         self._asking.add(asking)

@@ -38,15 +38,16 @@ def nothing_is_stuck(history: History) -> Iterator[str]:
     settings = history.settings
     # A dead worker's claim is released when its lease has expired.
     longest = int((settings.longest_seconds + settings.worker_ttl_seconds) * SECOND)
+    settled_at = settings.ended_at - SETTLED - int(history.taken_seconds(settings.quiet_at, settings.ended_at) * SECOND)
     if settings.ended_at < settings.quiet_at:
         yield "the tables were read before the faults were over"
     for run in history.runs:
         # A run that became due, or started, a moment ago is still in progress.
         since = max(run.due_at, run.created_at, settings.quiet_at)
-        if run.is_live and run.state != "running" and since < settings.ended_at - SETTLED:
+        if run.is_live and run.state != "running" and since < settled_at:
             yield f"run {run.id} ({run.task}) is {run.state} and was due at {run.due_at}"
-        if run.state == "running" and run.started_at + longest < settings.ended_at - SETTLED:
+        if run.state == "running" and run.started_at + longest < settled_at:
             yield f"run {run.id} ({run.task}) is running since {run.started_at}: nobody is at it"
     for job in history.jobs:
-        if job.next_at and job.next_at < settings.ended_at - SETTLED:
+        if job.next_at and job.next_at < settled_at:
             yield f"job {job.name} has not dealt with its tick at {job.next_at}"
