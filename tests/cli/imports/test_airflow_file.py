@@ -168,6 +168,79 @@ def test_parts_that_are_known_only_at_run_time_are_reported(body: str, expected:
     assert any(expected in text for text in texts(read_dags(dag(body), "dag.py")))
 
 
+FUNCTIONS = """
+@task(task_id="read_rows", retries=2, trigger_rule=TriggerRule.ALL_DONE)
+def read(): ...
+
+@task
+def load(rows, first): ...
+
+found = read()
+load(found["rows"], first=found["rows"][0])
+"""
+
+
+def test_arguments_of_a_function_and_parts_of_results_are_kept() -> None:
+    read, load = only(dag(FUNCTIONS))["steps"]
+    assert read == {"key": "read_rows", "task": "read", "retries": 2, "rule": "all_done"}
+    assert load["after"] == ["read_rows"]
+    assert load["payload"] == {
+        "rows": {"$result": "read_rows", "path": ["rows"]},
+        "first": {"$result": "read_rows", "path": ["rows", 0]},
+    }
+
+
+LISTS = """
+one = EmptyOperator(task_id="one")
+two = EmptyOperator(task_id="two")
+three = EmptyOperator(task_id="three")
+four = EmptyOperator(task_id="four")
+first = [one, two]
+chain(*first)
+chain(first, [three, four])
+"""
+
+
+def test_lists_in_a_chain_are_unpacked_and_put_in_order_pair_by_pair() -> None:
+    found = steps(dag(LISTS))
+    assert {key: step.get("after") for key, step in found.items()} == {
+        "one": None,
+        "two": ["one"],
+        "three": ["one"],
+        "four": ["two"],
+    }
+
+
+def test_an_operator_runs_after_the_tasks_whose_results_it_gets() -> None:
+    body = 'a = CustomOperator(task_id="a")\nb = CustomOperator(task_id="b", rows=a.output)'
+    found = read_dags(dag(body), "dag.py")
+    assert found.entries[0].fields["steps"][1]["after"] == ["a"]
+    assert texts(found) == ["3: b: rows is known only when the file runs"]
+
+
+GROUP = """
+@task_group
+def pair(): ...
+
+@task
+def one(): ...
+
+pair()
+one.expand(x=[1])
+for number in range(3):
+    one()
+"""
+
+
+def test_groups_maps_and_loops_of_functions_are_reported() -> None:
+    assert [text.partition(": ")[2] for text in texts(read_dags(dag(GROUP), "dag.py"))] == [
+        "the task group pair: write its tasks as steps, or as a workflow of their own",
+        "one.expand(): write the step, or a map, yourself",
+        "tasks made in a 'for' statement are known only when the file runs",
+        "the DAG 'some' has no task that could be read",
+    ]
+
+
 def test_the_file_is_never_executed(tmp_path: Path) -> None:
     trap = tmp_path / "executed"
     read_dags(f"open({str(trap)!r}, 'w')\n" + dag("BashOperator(task_id='a', bash_command='x')"), "dag.py")

@@ -9,15 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeGuard
 
 from foliot.cli.imports.airflow_schedule import schedule_of
-from foliot.cli.imports.airflow_steps import step_of
+from foliot.cli.imports.airflow_steps import fields_of_function, step_of
 from foliot.cli.imports.imported_jobs import Entry, Imported, Note
 from foliot.cli.imports.python_values import UnknownValue, Values, last_name
 from foliot.errors import Invalid
-
-CHAINS = frozenset({"chain", "cross_downstream"})
 
 
 @dataclass(slots=True)
@@ -67,8 +66,12 @@ class _Reader:
         self._values = Values()
         self._names: dict[str, Tasks] = {}
         self._named_dags: dict[str, Dag] = {}
-        self._functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-        """Functions with @task, by name."""
+        self._lists: dict[str, list[ast.expr]] = {}
+        """Lists of tasks, by name."""
+        self._functions: dict[str, tuple[ast.FunctionDef | ast.AsyncFunctionDef, dict[str, ast.expr]]] = {}
+        """Functions with @task and the arguments of the decorator, by name."""
+        self._groups: set[str] = set()
+        """Functions with @task_group."""
 
     def read(self, body: Sequence[ast.stmt], dag: Dag | None, prefix: str) -> None:
         for statement in body:
@@ -89,7 +92,7 @@ class _Reader:
                 self._name_tasks(name, value, dag, prefix)
             case ast.Expr(value=value):
                 self._tasks_of(value, dag, prefix)
-            case _ if any(makes_task(node) for node in ast.walk(statement)):
+            case _ if any(makes_task(node) or self._is_function(node) for node in ast.walk(statement)):
                 kind = type(statement).__name__.lower()
                 self._leave_out(statement, f"tasks made in a {kind!r} statement are known only when the file runs")
 
@@ -124,8 +127,11 @@ class _Reader:
                 inner = self._new_dag(call, function.name, function.lineno)
                 self.read(function.body, inner, "")
                 return
-            if last_name(place) == "task" or (isinstance(place, ast.Attribute) and last_name(place.value) == "task"):
-                self._functions[function.name] = function
+            if last_name(place) == "task_group":
+                self._groups.add(function.name)
+                return
+            if is_task(place):
+                self._functions[function.name] = (function, options_of(call) if call else {})
                 return
 
     def _new_dag(self, call: ast.Call | None, name: str = "", line: int = 0) -> Dag:
@@ -142,6 +148,8 @@ class _Reader:
         tasks = self._tasks_of(value, dag, prefix)
         if tasks is not None:
             self._names[name] = tasks
+            if isinstance(value, ast.List | ast.Tuple):
+                self._lists[name] = value.elts
         else:
             self._values.assign(name, value)
 
@@ -158,6 +166,8 @@ class _Reader:
                 return self._in_order(left, operator, right, dag, prefix)
             case ast.Call():
                 return self._call(node, dag, prefix)
+            case ast.Attribute(value=owner, attr="output") | ast.Subscript(value=owner):
+                return self._tasks_of(owner, dag, prefix)
         return None
 
     def _in_order(
@@ -178,12 +188,18 @@ class _Reader:
         if owner is not None and name in ("set_downstream", "set_upstream") and node.args:
             operator = ast.RShift() if name == "set_downstream" else ast.LShift()
             return self._in_order(owner, operator, node.args[0], dag, prefix)
-        if name in CHAINS:
-            for one, two in zip(node.args, node.args[1:], strict=False):
-                self._in_order(one, ast.RShift(), two, dag, prefix)
+        if name in ("chain", "cross_downstream"):
+            self._chain(node, name, dag, prefix)
+            return None
+        if name in self._groups:
+            self._leave_out(node, f"the task group {name}: write its tasks as steps, or as a workflow of their own")
             return None
         if name in self._functions:
-            return self._add(self._function_step(node, name), name, node, dag, prefix)
+            step, key = self._function_step(node, name)
+            return self._add(step, key, node, dag, prefix)
+        if owner is not None and last_name(owner) in self._functions:
+            self._leave_out(node, f"{last_name(owner)}.{name}(): write the step, or a map, yourself")
+            return None
         if not makes_task(node):
             return None
         dag = self._named_dags.get(last_name(options_of(node).get("dag", node)), dag)
@@ -192,15 +208,56 @@ class _Reader:
             self._leave_out(node, f"a {name} whose task_id is known only when the file runs")
             return None
         step = step_of(name, options_of(node), key, self._values, self.found, node.lineno)
-        return self._add(step, key, node, dag, prefix)
+        made = self._add(step, key, node, dag, prefix)
+        if made is not None:
+            for earlier in self._used_results(options_of(node)):
+                earlier.dag.put_after(made.firsts, earlier.lasts)
+        return made
 
-    def _function_step(self, node: ast.Call, name: str) -> dict[str, Any]:
-        """The step of a function with @task: results of other steps are its arguments."""
-        function = self._functions[name]
+    def _used_results(self, options: dict[str, ast.expr]) -> Iterator[Tasks]:
+        """Tasks whose results an operator gets as arguments: it runs after them."""
+        for node in (inner for option in options.values() for inner in ast.walk(option)):
+            if isinstance(node, ast.Name) and node.id in self._names:
+                yield self._names[node.id]
+
+    def _chain(self, node: ast.Call, name: str, dag: Dag | None, prefix: str) -> None:
+        """Two lists of one length in a chain are put in order pair by pair, as in Airflow."""
+        parts = [part for argument in node.args for part in self._unpacked(argument)]
+        for one, two in pairwise(parts):
+            lists = self._elements(one), self._elements(two)
+            if name == "chain" and lists[0] and lists[1] and len(lists[0]) == len(lists[1]):
+                for left, right in zip(*lists, strict=True):
+                    self._in_order(left, ast.RShift(), right, dag, prefix)
+            else:
+                self._in_order(one, ast.RShift(), two, dag, prefix)
+
+    def _unpacked(self, node: ast.expr) -> list[ast.expr]:
+        return self._elements(node.value) or [node] if isinstance(node, ast.Starred) else [node]
+
+    def _elements(self, node: ast.expr) -> list[ast.expr]:
+        """The expressions of a list of tasks, which a name may stand for."""
+        if isinstance(node, ast.List | ast.Tuple):
+            return node.elts
+        return self._lists.get(last_name(node), [])
+
+    def _is_function(self, node: ast.AST) -> bool:
+        """Whether it calls or declares a function that is a task."""
+        if isinstance(node, ast.Call):
+            return last_name(node.func) in self._functions.keys() | self._groups
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return False
+        places = [one.func if isinstance(one, ast.Call) else one for one in node.decorator_list]
+        return any(map(is_task, places))
+
+    def _function_step(self, node: ast.Call, name: str) -> tuple[dict[str, Any], str]:
+        """The step of a function with @task, and its key: results of other steps are its arguments."""
+        function, decorated = self._functions[name]
         parameters = [argument.arg for argument in function.args.args]
         payload = dict(zip(parameters, node.args, strict=False)) | options_of(node)
         self.found.notes.append(Note(function.lineno, f"declare the function {name} with @app.task instead of @task"))
-        return {"task": name, "payload": payload}
+        key = self._text_of(decorated.get("task_id")) or name
+        common = fields_of_function(decorated, key, self._values, self.found, function.lineno)
+        return {"task": name, "payload": payload, **common}, key
 
     def _add(self, step: dict[str, Any], key: str, node: ast.Call, dag: Dag | None, prefix: str) -> Tasks | None:
         if dag is None:
@@ -219,8 +276,8 @@ class _Reader:
             if not isinstance(value, ast.expr):
                 continue
             tasks = self._tasks_of(value, dag, prefix)
-            if tasks is not None and len(tasks.lasts) == 1:
-                payload[name] = {"$result": tasks.lasts[0]}
+            if tasks is not None and len(tasks.lasts) == 1 and (path := self._path(value)) is not None:
+                payload[name] = {"$result": tasks.lasts[0], **({"path": path} if path else {})}
                 yield tasks.lasts[0]
                 continue
             try:
@@ -230,6 +287,16 @@ class _Reader:
                 self._leave_out(value, f"the argument {name} is known only when the file runs")
         if not payload:
             step.pop("payload", None)
+
+    def _path(self, node: ast.expr) -> list[Any] | None:
+        """What an expression takes of a result: `["rows", 0]` of `extract()["rows"][0]`; None if nobody knows."""
+        if not isinstance(node, ast.Subscript):
+            return []
+        try:
+            inner, place = self._path(node.value), self._values.of(node.slice)
+        except UnknownValue:
+            return None
+        return [*inner, place] if inner is not None and isinstance(place, str | int) else None
 
     def finish(self, dag: Dag) -> None:
         if not dag.steps:
@@ -243,7 +310,9 @@ class _Reader:
         self.found.entries.append(Entry(dag.line, {"kind": "workflow", **fields, "steps": steps}))
 
     def _text(self, call: ast.Call, option: str, place: int) -> str:
-        node = options_of(call).get(option) or (call.args[place] if len(call.args) > place else None)
+        return self._text_of(options_of(call).get(option) or (call.args[place] if len(call.args) > place else None))
+
+    def _text_of(self, node: ast.expr | None) -> str:
         try:
             return str(self._values.of(node)) if node is not None else ""
         except UnknownValue:
@@ -259,6 +328,11 @@ def is_dag(node: ast.expr) -> TypeGuard[ast.Call]:
 
 def makes_task(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and last_name(node.func).endswith(("Operator", "Sensor"))
+
+
+def is_task(place: ast.expr) -> bool:
+    """Whether a decorator is `@task` or one of its kind, such as `@task.bash`."""
+    return last_name(place) == "task" or (isinstance(place, ast.Attribute) and last_name(place.value) == "task")
 
 
 def options_of(call: ast.Call) -> dict[str, ast.expr]:

@@ -42,6 +42,19 @@ def step_of(
     return step | common_fields(known, key, found, line)
 
 
+def fields_of_function(
+    options: Mapping[str, ast.expr], key: str, values: Values, found: Imported, line: int
+) -> dict[str, Any]:
+    """The fields of a step that come from the arguments of `@task(...)`."""
+    known: dict[str, Any] = {}
+    for option in COMMON & options.keys() - {"task_id", "dag"}:
+        try:
+            known[option] = values.of(options[option])
+        except UnknownValue:
+            found.left_out.append(Note(line, f"{key}: {option} is known only when the file runs"))
+    return common_fields(known, key, found, line)
+
+
 def _with_placeholders(value: Any) -> Any:
     if isinstance(value, str):
         return placeholders(value)

@@ -41,16 +41,24 @@ class Values:
                 return [self._of(item) for item in items]
             case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):
                 return {self._of(key): self._of(value) for key, value in zip(keys, values, strict=True) if key}
+            case ast.UnaryOp() | ast.BinOp():
+                return self._computed(node)
+            case ast.JoinedStr(values=parts):
+                return "".join(self._part(part) for part in parts)
+            case ast.Call():
+                return self._call(node)
+            case ast.Attribute(value=ast.Name(id="TriggerRule"), attr=rule):
+                return rule.lower()
+        raise UnknownValue(ast.unparse(node)[:80])
+
+    def _computed(self, node: ast.UnaryOp | ast.BinOp) -> Any:
+        match node:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return -self._of(operand)
             case ast.BinOp(left=left, op=ast.Add(), right=right):
                 return self._of(left) + self._of(right)
             case ast.BinOp(left=left, op=ast.Mult(), right=right) if not isinstance(self._of(left), str | list):
                 return self._of(left) * self._of(right)
-            case ast.JoinedStr(values=parts):
-                return "".join(self._part(part) for part in parts)
-            case ast.Call():
-                return self._call(node)
         raise UnknownValue(ast.unparse(node)[:80])
 
     def _part(self, node: ast.expr) -> str:
