@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import socket
-import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
@@ -21,6 +19,7 @@ import pytest
 import yaml
 
 from tests.support.debian import require
+from tests.support.go_modules import module_directory
 from tests.support.ports import free_port
 from tests.support.processes import ROOT, FoliotProcess
 from tests.support.waiting import until
@@ -102,14 +101,8 @@ def test_grafana_and_prometheus_load_the_files_that_there_are() -> None:
 
 
 @pytest.mark.deploy
-def test_compose_file_follows_the_specification(tmp_path: Path) -> None:
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("go is missing: the schema of the compose specification comes as a Go module")
-    done = subprocess.run(
-        [go, "mod", "download", "-json", SCHEMA_MODULE], cwd=tmp_path, capture_output=True, check=True
-    )
-    schema = json.loads((Path(json.loads(done.stdout)["Dir"]) / "schema" / "compose-spec.json").read_text())
+def test_compose_file_follows_the_specification() -> None:
+    schema = json.loads((module_directory(SCHEMA_MODULE) / "schema" / "compose-spec.json").read_text())
     jsonschema.validate(COMPOSE, schema)
     jsonschema.validate(yaml.safe_load((ROOT / "compose.yaml").read_text()), schema)
     with pytest.raises(jsonschema.ValidationError):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import click
+import jsonschema
 import pytest
 import yaml
 
 from foliot.cli.main import cli
 from foliot.config import Config, setting_names
+from tests.support.kubernetes_schemas import KUBERNETES, check_object, helm
 from tests.support.processes import ROOT
+
+# The first time, they build Helm.
+pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800)]
 
 CHART = ROOT / "deploy" / "helm" / "foliot"
 RENDERED = ROOT / "deploy" / "kubernetes" / "foliot.yaml"
@@ -28,16 +31,9 @@ EVERYTHING = (
 
 def render(*settings: str) -> str:
     given = [f"{'--set-string' if 'FOLIOT' in one else '--set'}={one}" for one in settings]
-    done = helm("template", "foliot", str(CHART), "--kube-version", "1.31.0", *given)
+    done = helm("template", "foliot", str(CHART), "--kube-version", KUBERNETES, *given)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
-    program = shutil.which("helm")
-    if program is None:
-        pytest.skip("helm is missing: install Helm 3")
-    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
 
 
 def objects(text: str) -> list[dict[str, Any]]:
@@ -52,6 +48,18 @@ def pods(text: str) -> Iterator[dict[str, Any]]:
 
 def test_plain_manifests_are_up_to_date() -> None:
     assert RENDERED.read_text().partition("---\n")[2] == render().partition("---\n")[2], "run `make manifests`"
+
+
+@pytest.mark.parametrize("settings", [(), EVERYTHING])
+def test_every_object_follows_the_schema_of_its_kind(settings: tuple[str, ...]) -> None:
+    for part in objects(render(*settings)):
+        check_object(part)
+
+
+def test_objects_with_unknown_fields_are_noticed() -> None:
+    for part in objects(render(*EVERYTHING)):
+        with pytest.raises(jsonschema.ValidationError):
+            check_object({**part, "spec": {**part["spec"], "nonsense": 1}})
 
 
 def test_chart_passes_the_linter() -> None:

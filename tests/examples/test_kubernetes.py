@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 
@@ -12,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.support.kubernetes_schemas import KUBERNETES, check_object, helm
 from tests.support.processes import ROOT
 
 EXAMPLE = ROOT / "examples" / "kubernetes"
@@ -40,24 +40,17 @@ def test_readme_and_dockerfile_name_the_images_of_the_values() -> None:
     assert f"FROM {image}\n" in (EXAMPLE / "Dockerfile").read_text()
 
 
+@pytest.mark.deploy
+@pytest.mark.timeout(1800)
 def test_chart_renders_the_pools() -> None:
-    helm = shutil.which("helm")
-    if helm is None:
-        pytest.skip("helm is missing: install Helm 3")
-    command = [
-        helm,
-        "template",
-        "foliot",
-        str(CHART),
-        "--kube-version",
-        "1.31.0",
-        "--values",
-        str(EXAMPLE / "values.yaml"),
-    ]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = {
-        part["metadata"]["name"]: part for part in yaml.safe_load_all(text) if part and part["kind"] == "Deployment"
-    }
+    done = helm(
+        "template", "foliot", str(CHART), "--kube-version", KUBERNETES, "--values", str(EXAMPLE / "values.yaml")
+    )
+    assert done.returncode == 0, done.stderr
+    parts = [part for part in yaml.safe_load_all(done.stdout) if part]
+    for part in parts:
+        check_object(part)
+    found = {part["metadata"]["name"]: part for part in parts if part["kind"] == "Deployment"}
     pod = found["foliot-worker-reports"]["spec"]["template"]["spec"]
     assert pod["containers"][0]["args"] == ["worker", "tasks:app", "--queue", "reports=2", "--label", "pool=reports"]
     assert pod["terminationGracePeriodSeconds"] > 600

@@ -18,7 +18,7 @@ LOCK = Path(tempfile.gettempdir()) / "foliot-tests-install.lock"
 @functools.cache
 def require(program: str, package: str) -> str:
     """Returns the path of the program."""
-    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/lib/cni"
     found = shutil.which(program, path=search)
     if found is None and os.getuid() == 0 and shutil.which("apt-get"):
         with LOCK.open("w") as lock:
