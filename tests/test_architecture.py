@@ -9,12 +9,14 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 import foliot
 from foliot.store import queries
+from tests.support.mirror import COVERED_BY
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path(foliot.__file__).parent
@@ -184,6 +186,43 @@ def test_files_stay_short() -> None:
     }
     too_long = {name: length for name, (length, most) in lengths.items() if length > most and name not in LONGER_FILES}
     assert too_long == {}, "split these files, one responsibility each"
+
+
+def has_behaviour(path: Path) -> bool:
+    """Whether a function of the module has a body: interfaces, types and constants need no test of their own."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return any(len(node.body) > 1 or not isinstance(node.body[0], ast.Expr) for node in functions)
+
+
+def mirrors(module: str) -> bool:
+    """Whether `tests/` has `test_<module>.py`, `test_<module>_<aspect>.py`, or a directory of the module's name."""
+    path = ROOT / "tests" / module
+    found = (path.parent / f"test_{path.name}.py").exists() or any(path.parent.glob(f"test_{path.name}_*.py"))
+    return found or any(path.glob("test_*.py"))
+
+
+def test_every_module_has_a_test_of_its_name_or_says_which_file_tests_it() -> None:
+    """The most exact pattern of `COVERED_BY` counts."""
+    modules = {
+        path.relative_to(SOURCE).with_suffix("").as_posix()
+        for path in SOURCE.rglob("*.py")
+        if not path.name.startswith("__") and has_behaviour(path)
+    }
+    missing = {module for module in modules if not mirrors(module)}
+    matched = {
+        module: [
+            pattern for pattern in COVERED_BY if pattern.count("/") == module.count("/") and fnmatch(module, pattern)
+        ]
+        for module in missing
+    }
+    assert {module for module, patterns in matched.items() if not patterns} == set(), "write a test with this name"
+    used = {max(patterns, key=lambda pattern: len(pattern.rstrip("*"))) for patterns in matched.values()}
+    assert set(COVERED_BY) - used == set(), "these modules have tests of their name; remove the pattern"
+    assert [test for test in COVERED_BY.values() if not (ROOT / "tests" / test).exists()] == []
 
 
 def test_architecture_page_names_only_existing_files_and_functions() -> None:

@@ -112,13 +112,13 @@ def test_variables_of_other_programs_and_of_the_client_are_ignored() -> None:
     ],
 )
 def test_an_invalid_value_is_refused_with_the_name_of_its_setting(setting: str, value: str) -> None:
-    assert f"`{setting}`" in refusal(environment={f"FOLIOT_{setting.upper()}": value})
+    assert f"configuration: {setting}: " in refusal(environment={f"FOLIOT_{setting.upper()}": value})
 
 
 @pytest.mark.parametrize("contents", ["port = [1]", "port = true", "host = 1"])
 def test_an_invalid_value_in_the_file_is_refused_with_the_name_of_its_setting(directory: Path, contents: str) -> None:
     (directory / "foliot.toml").write_text(contents)
-    assert f"`{contents.split()[0]}`" in refusal()
+    assert f"configuration: {contents.split()[0]}: " in refusal()
 
 
 def test_a_lease_must_last_for_three_heartbeats() -> None:

@@ -163,7 +163,10 @@ REFUSED: dict[str, tuple[Callable[[foliot.Workflow], Any], str]] = {
     "empty": (lambda flow: None, "steps"),
     "key": (lambda flow: flow.step("a b", "simulate"), "step 'a b': key: "),
     "field": (lambda flow: flow.step("a", "simulate", options={"retrys": 1}), "step 'a': .*`retrys`"),
-    "rule": (lambda flow: flow.step("a", "simulate", rule="all_sucess"), "step 'a': rule: Invalid enum value"),  # type: ignore[arg-type]
+    "rule": (
+        lambda flow: flow.step("a", "simulate", rule="all_sucess"),  # type: ignore[arg-type]
+        "step 'a': rule: 'all_sucess' is not one of the allowed values",
+    ),
     "no task": (lambda flow: flow.step(7), "7 is not a task"),  # type: ignore[arg-type]
     "no key": (lambda flow: flow.step(7, "simulate"), "7 is not a key"),  # type: ignore[arg-type]
     "a step as a value": (

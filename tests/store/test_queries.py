@@ -110,7 +110,7 @@ class TestIndexUse:
 
     @pytest.mark.usefixtures("many_runs")
     async def test_claim(self, sql: Any) -> None:
-        found = await plan(sql, "claim_runs", ["q1"], [100], ["t"], None, None, False)
+        found = await plan(sql, "claim_runs", ["q1"], [100], ["t"], None, None, False, [])
         assert "runs_ready" in found
         assert "Seq Scan on foliot.runs" not in found
         assert "Sort" not in found

@@ -19,6 +19,7 @@ from foliot.config.masking import SECRETS
 from foliot.config.secrets import secret_in
 from foliot.config.settings import GIVEN_TO_COMMANDS, LISTS, PREFIX, Config, did_you_mean
 from foliot.errors import ConfigurationError
+from foliot.validation_errors import to_invalid
 
 SOURCES = "FOLIOT_SETTING_SOURCES"
 """Tells the children of `foliot up`, which get all settings in their environment, where the settings come from."""
@@ -42,8 +43,7 @@ def load(overrides: Mapping[str, Any] | None = None, environment: Mapping[str, s
     try:
         return msgspec.convert(values, Config, strict=False)
     except msgspec.ValidationError as error:
-        # msgspec writes `... - at `$.port``; users know the setting by its name.
-        raise ConfigurationError(f"configuration: {str(error).replace('`$.', '`')}") from None
+        raise ConfigurationError(f"configuration: {to_invalid(error, whole='settings').detail}") from None
 
 
 def sources_of(

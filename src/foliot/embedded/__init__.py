@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own, for those who bring none: found, made, started, watched and stopped by the process that owns
+"""The embedded PostgreSQL: found, created, started, watched and stopped by the process that owns
 it."""
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ LOG_TAIL_LINES = 12
 
 
 class Child:
-    """A process of ours, in a session of its own so that Ctrl-C in the terminal reaches us alone.
+    """A child process, in a session of its own so that Ctrl-C in the terminal reaches only its parent.
 
     A thread reaps it: the same under asyncio and uvloop, with and without pidfd, and never left a zombie.
     """
@@ -65,7 +65,7 @@ class Child:
 
     def _reap(self, loop: asyncio.AbstractEventLoop, typed: bytes) -> None:
         self._process.communicate(typed)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:

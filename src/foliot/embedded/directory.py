@@ -57,7 +57,7 @@ def make_socket_directory(directory: Path) -> Path:
 
 
 def clear_socket_directory(directory: Path) -> None:
-    """Nobody lives here now, so what is left of sockets is stale, whatever pid is written in their locks."""
+    """No server runs here, so the remaining sockets are stale, whatever pid their lock files contain."""
     run = directory / "run"
     if run.is_symlink():
         short = run.readlink()

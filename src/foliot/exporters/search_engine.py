@@ -136,7 +136,7 @@ class SearchEngine:
 
     async def _put_ism_policy(self) -> str:
         path = f"/_plugins/_ism/policies/{self._prefix}"
-        # A policy that exists is replaced only by those who know its version.
+        # Replacing an existing policy needs its version.
         found = await self._asked("GET", path)
         if found[0] == httpx.codes.OK:
             stored = self._decoded(found, StoredPolicy)

@@ -18,6 +18,7 @@ from msgspec import Meta
 from foliot.errors import Invalid
 from foliot.model.templates import TemplateError, check_text
 from foliot.model.urls import check_url
+from foliot.validation_errors import form
 
 HIDDEN = "***"
 REFERENCES = ("env:", "file:")
@@ -32,14 +33,28 @@ MAY_BE_EMPTY = "resolved_at"
 ADDRESS = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,250}[A-Za-z0-9])?$(?!\n)"
 # As the API's document describes it; names in other letters than ASCII are taken too.
 URL_FORM = r"^https?://(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[::1\])(?::[0-9]{1,4})?(?:[/?#][!-~]*)?$"
-HOST = r"^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?|[0-9A-Fa-f:.]{2,45})$(?!\n)"
+HOST = form(
+    r"^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,250}[A-Za-z0-9])?|[0-9A-Fa-f:.]{2,45})$(?!\n)", "be a host name or an address"
+)
 
-Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$(?!\n)")]
+NAME = form(
+    r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$(?!\n)",
+    "consist of letters, digits and _ . -, and begin with a letter, a digit or _",
+)
+Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=NAME)]
 Template = Annotated[str, Meta(min_length=1, max_length=10_000)]
-Secret = Annotated[str, Meta(min_length=1, max_length=4000, pattern=r"^[!-~](?:[ -~]*[!-~])?$(?!\n)")]
+SECRET = form(
+    r"^[!-~](?:[ -~]*[!-~])?$(?!\n)",
+    "consist of printable ASCII characters, without a space at either end",
+)
+Secret = Annotated[str, Meta(min_length=1, max_length=4000, pattern=SECRET)]
 Url = Annotated[str, Meta(min_length=1, max_length=2000, extra_json_schema={"format": "uri", "pattern": URL_FORM})]
-MailAddress = Annotated[str, Meta(min_length=3, max_length=320, pattern=ADDRESS)]
-PhoneNumber = Annotated[str, Meta(pattern=r"^\+[1-9][0-9]{4,14}$(?!\n)")]
+MailAddress = Annotated[str, Meta(min_length=3, max_length=320, pattern=form(ADDRESS, "be an email address"))]
+PHONE_NUMBER = form(
+    r"^\+[1-9][0-9]{4,14}$(?!\n)",
+    "be a phone number such as +4930123456",
+)
+PhoneNumber = Annotated[str, Meta(pattern=PHONE_NUMBER)]
 
 
 class ChannelFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):

@@ -17,10 +17,12 @@ from foliot.model.run_request import Name
 from foliot.model.text_patterns import ZONE
 from foliot.triggers.durations import parse_duration
 from foliot.triggers.zones import zone_named
+from foliot.validation_errors import form
 
 CHANNELS_MAX = 10
-SPAN = r"^(?:[1-9][0-9]{0,2}[dhms]){1,3}$(?!\n)"
-MAYBE_PATTERN = r"^[^\x00-\x1f]+$(?!\n)"
+SPAN = form(r"^(?:[1-9][0-9]{0,2}[dhms]){1,3}$(?!\n)", "be a duration such as 30s, 15m or 1h30m")
+MAYBE_PATTERN = form(r"^[^\x00-\x1f]+$(?!\n)", "have no control characters")
+TIME_OF_DAY = form(r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)", "be a time of day such as 06:00")
 Span = Annotated[str, Meta(pattern=SPAN, examples=["30s", "15m", "1h30m"])]
 Pattern = Annotated[str, Meta(min_length=1, max_length=200, pattern=MAYBE_PATTERN)]
 Severity = Literal["info", "warning", "critical"]
@@ -71,7 +73,7 @@ class NotStarted(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     """A run of a recurring job has not started within a time after it was due, or none has started by a time of day."""
 
     within: Span | None = None
-    by: Annotated[str, Meta(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)", examples=["06:00"])] | None = None
+    by: Annotated[str, Meta(pattern=TIME_OF_DAY, examples=["06:00"])] | None = None
     timezone: Annotated[str, Meta(max_length=100, extra_json_schema=ZONE)] = "UTC"
     lookback: Span = "1d"
     """With `by`: a run within this time before counts."""
@@ -81,7 +83,7 @@ class NotFinished(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     """As `not_started`, for runs that have not succeeded."""
 
     within: Span | None = None
-    by: Annotated[str, Meta(pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)", examples=["06:00"])] | None = None
+    by: Annotated[str, Meta(pattern=TIME_OF_DAY, examples=["06:00"])] | None = None
     timezone: Annotated[str, Meta(max_length=100, extra_json_schema=ZONE)] = "UTC"
     lookback: Span = "1d"
 

@@ -37,8 +37,8 @@ class Plan:
 def plan(schedule: Schedule, timetable: Timetable, first: int, now: int) -> Plan:
     """Deals with the ticks from `first`, which is due, up to now.
 
-    A tick within its grace fires. Older ones are caught up as the schedule says, never one by one without bound: years
-    of missed ticks become a few notes and one sum. So do the ticks of an excluded day.
+    A tick within its grace fires. `catchup` decides about older ticks. Their number does not matter: years of missed
+    ticks become a few notes, as do the ticks of an excluded day.
     """
     ticks, excluded = timetable.ticks, timetable.excluded
     late_until = now - schedule.grace_seconds - schedule.jitter_seconds

@@ -1,7 +1,7 @@
 """Rules between the fields of a request, as JSON Schema has them, for the API's document. The code that they stand
 beside enforces them.
 
-A type says them as `RULES`: all of them hold. A field that is null counts as one that is not given, as it does
+A type lists them as `RULES`: all of them hold. A field that is null counts as one that is not given, as it does
 everywhere else.
 """
 

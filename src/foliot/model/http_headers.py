@@ -1,5 +1,4 @@
-"""Which headers a request of a job's may carry: any, but for those that say where a message ends and to whom it
-goes."""
+"""Checks the headers that a job sets on its request: it may set any header that does not frame or route the message."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Mapping
 
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8000}")
-# For the API's document, which does not name those that can't be set.
+# For the OpenAPI document, which does not list the headers that can't be set.
 NAMES_FORM = {"propertyNames": {"pattern": f"^{TOKEN.pattern}$"}}
 VALUE_FORM = {"pattern": f"^{VALUE.pattern}$"}
 OURS = frozenset(

@@ -218,7 +218,8 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return planned
 
     def _check_payload(self) -> None:
-        """Raises `Invalid` for what a built-in task can't use. A workflow is checked by those who complete it."""
+        """Raises `Invalid` for a payload that a built-in task can't use. `submission/workflow_definitions.py` checks
+        workflows."""
         task, payload = self.task_name(), self.payload_tree()
         if task == WORKFLOW_TASK:
             check_templates(task, None, self.templates, self.template_names)

@@ -1,5 +1,5 @@
-"""JSON of values that user code made. JSON has no infinity and no NaN; msgspec writes null for them, and nobody would
-ever know."""
+"""Encodes values that user code made. JSON has no infinity and no NaN: msgspec would silently write null, so these
+numbers are refused."""
 
 from __future__ import annotations
 

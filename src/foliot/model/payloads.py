@@ -1,4 +1,4 @@
-"""The payloads of the built-in tasks: one type each, for whoever takes in a job and for the executor that runs it.
+"""The payloads of the built-in tasks: one type each, used by the submission of jobs and by the executor.
 
 A payload that can't work is refused when the job is submitted, with the name of the field. Two kinds of values are not
 known by then: results of earlier steps that a payload points at (`{"$result": "step"}`), and the items of a map. A
@@ -17,8 +17,8 @@ from msgspec import UNSET, Meta, UnsetType
 from foliot.errors import Invalid
 from foliot.model.http_headers import check_headers
 from foliot.model.urls import check_url
-from foliot.model.validation_errors import to_invalid
 from foliot.model.wait_payloads import WaitForFilePayload, WaitForRowPayload, WaitForUrlPayload
+from foliot.validation_errors import to_invalid
 
 REFERENCE = "$result"
 REFERENCE_FIELDS = frozenset({REFERENCE, "path"})

@@ -22,6 +22,7 @@ from foliot.model.states import RunState
 from foliot.model.tick import StoredTick
 from foliot.model.tracing import Traceparent
 from foliot.model.unique import OnConflict
+from foliot.validation_errors import form
 
 HeldBy = Literal["limit", "overlap", "signal", "condition", "pause", "circuit", "no_worker"]
 MAX_RETRIES = 1000
@@ -32,7 +33,10 @@ TAGS_MAX = 20
 
 # No blanks and no commas, so that several can be written in a row. Written out, because what `\s` is depends on who
 # reads the pattern.
-TAG = r"^[^\x00\x09-\x0d\x1c-\x20,\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$(?!\n)"
+TAG = form(
+    r"^[^\x00\x09-\x0d\x1c-\x20,\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$(?!\n)",
+    "have no spaces and no commas",
+)
 Tag = Annotated[str, Meta(min_length=1, max_length=64, pattern=TAG)]
 Tags = Annotated[tuple[Tag, ...], Meta(max_length=TAGS_MAX)]
 
@@ -74,13 +78,13 @@ class RunOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether placeholders in the payload are rendered. None: in those of `shell`, `http` and waits."""
     item: str | None = None
     """The field of the payload that holds the item of a map: data, in which no placeholder is rendered. Written when
-    the map is expanded; nobody can ask for it."""
+    the map is expanded; a request cannot set it."""
     tick: StoredTick | None = None
-    """The tick of a schedule that the run is for. Written by the store; nobody can ask for it."""
+    """The tick of a schedule that the run is for. Written by the store; a request cannot set it."""
     traceparent: Traceparent | None = None
     """The trace that the run belongs to, and the span that submitted it (see model/tracing.py)."""
     snoozes: int = 0
-    """How often the run has been put off so far. Counted by the store; nobody can ask for it."""
+    """How often the run has been put off so far. Counted by the store; a request cannot set it."""
 
     def or_else(self, other: RunOptions) -> RunOptions:
         """These options, and where they are silent the other ones. Limits are the job's alone: they count when it is
@@ -141,7 +145,7 @@ class StoredRun(msgspec.Struct, frozen=True, gc=False):
 
 
 class SubmittedRun(msgspec.Struct, frozen=True, gc=False):
-    """The run that a submission led to: a new one, or the one that was there."""
+    """The run that a submission returned: a new run, or the existing one."""
 
     id: UUID
     name: str | None
@@ -247,7 +251,7 @@ class RunView:
     upstream: list[UUID] | None = None
     """The runs that it waits for, or waited for."""
     total: int | None = None
-    """Of one that is made of others, and under way: how many they are."""
+    """The number of children of a live workflow or map."""
     unfinished: int | None = None
     awaits: Any = None
     """Of a function that waits without a slot: `{until, signals, children}`."""

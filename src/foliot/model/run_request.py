@@ -20,9 +20,13 @@ from foliot.model.priority import PRIORITY_MAX, PRIORITY_MIN
 from foliot.model.rate_limit import RateLimit
 from foliot.model.retry import Causes
 from foliot.model.run import MAX_RETRIES, MAX_SNOOZES, MAX_TIMEOUT_SECONDS, RunOptions, Signal, Tags
+from foliot.validation_errors import form
 
 # Python's $ also matches before a newline at the end; JSON Schema's does not and has no \Z.
-NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)"
+NAME = form(
+    r"^[A-Za-z0-9_][A-Za-z0-9_.:-]*$(?!\n)",
+    "consist of letters, digits and _ . : -, and begin with a letter, a digit or _",
+)
 MAX_DELAY_SECONDS = 315_360_000
 
 # Which task it is, said in one way; what waits for a signal, and does nothing but wait, has none.

@@ -39,8 +39,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
     """`cron`, `every` or `times`; `cron` may name several expressions, and `times` may stand beside either: due
     whenever one of them is.
 
-    With `after`, the names of other jobs, what is due waits for what was due of those; alone, it is due when all of
-    them have succeeded.
+    `after` names other jobs. A tick then waits for the matching ticks of these jobs; without ticks of its own, the job
+    is due when all of them have succeeded.
     """
 
     cron: Expression | Expressions | None = None
@@ -63,7 +63,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def has_ticks(self) -> bool:
-        """It is due at instants, and not by what other jobs do."""
+        """Whether it is due at instants, and not only after other jobs."""
         return self.cron is not None or self.every is not None or self.times is not None
 
     @property
@@ -73,8 +73,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """The ticks of a schedule. On the days that a calendar excludes they are ticks all the same, each with a row that
-    says so."""
+    """The ticks of a schedule. Ticks on the days that a calendar excludes count, too: each is recorded as excluded."""
 
     ticks: Trigger
     zone: ZoneInfo
@@ -106,7 +105,7 @@ class Timetable:
         return last_before(self.fires, instant + 1, 1 if after is None else after - instant), after
 
     def beside(self, tick: int, following: int | None = None) -> Neighbours:
-        """The same of a tick. `following`: the one after it, if it is known."""
+        """The ticks before and after a tick. `following`: the next one, if it is known."""
         after = self.fires.next_after(tick) if following is None else following
         return last_before(self.fires, tick, 1 if after is None else after - tick), after
 
@@ -128,7 +127,7 @@ class Timetable:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where ticks come from that a calendar moves."""
+    """The origin of ticks that a calendar moves."""
 
     origins: Trigger
     calendar: Calendar

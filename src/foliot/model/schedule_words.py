@@ -14,7 +14,7 @@ NAMES_MAX = 3
 
 
 def in_words(schedule: Schedule, seed: str) -> str:
-    """`seed` is what H in a cron expression is hashed from. The time zone is left to whoever shows the words."""
+    """`seed` is what H in a cron expression is hashed from. The caller adds the time zone."""
     parts = [_expression_in_words(one, seed if "H" in one.upper() else "") for one in schedule.expressions]
     if schedule.every is not None:
         parts.append(period_in_words(parse_duration(schedule.every, field="every")))

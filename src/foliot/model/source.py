@@ -38,11 +38,12 @@ from foliot.model.templates import (
     parse,
     render,
 )
+from foliot.validation_errors import form
 
 MESSAGE_MAX_BYTES = 1_048_576
 KEY_MAX = 500
 NAMES = ("message", "headers", "message_id")
-REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/[^\x00]+)$(?!\n)"
+REFERENCE = form(r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:/[^\x00]+)$(?!\n)", "be env:NAME or file:/path")
 WEBHOOK = "webhook"
 BROKERS = ("redis", "rabbitmq", "nats", "kafka", "sqs")
 decode_json = msgspec.json.Decoder(dict[str, Any]).decode

@@ -27,7 +27,7 @@ class RunState(StrEnum):
 
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
-    # succeeded, failed: one that is made of others, with the last of them
+    # succeeded, failed: a workflow or map, when its last child ends
     RunState.WAITING: frozenset(
         {
             RunState.READY,

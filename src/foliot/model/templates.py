@@ -205,7 +205,7 @@ def check(text: str, names: Names) -> None:
 
 
 def check_text(text: str, names: Mapping[str, bool]) -> None:
-    """`check` for texts other than payloads. `names`: those that the text may use, and whether each is a time."""
+    """`check` for texts other than payloads. `names`: the names that the text may use, and whether each is a time."""
     for part in parse(text):
         if not isinstance(part, Placeholder):
             continue

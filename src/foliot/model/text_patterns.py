@@ -1,4 +1,4 @@
-"""How texts in a request look, as patterns for the API's document. The code that reads them takes a little more.
+"""Patterns of texts in requests, for the OpenAPI document. The code that parses these texts accepts a little more.
 
 They do not tell everything: which day of a month there is, which time zone, and what a field of a cron expression
 means.

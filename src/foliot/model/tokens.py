@@ -59,7 +59,7 @@ def new_token_text() -> tuple[str, str, bytes]:
 
 
 def token_id_of(text: str) -> str | None:
-    """None for what can't be a token of ours."""
+    """Returns None for a text that cannot be a token of Foliot."""
     match = TEXT.fullmatch(text)
     if match is None or _checksum(text.rpartition("_")[0]) != match[3]:
         return None

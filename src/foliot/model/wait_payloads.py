@@ -9,7 +9,10 @@ from msgspec import Meta
 
 from foliot.model.http_headers import check_headers
 from foliot.model.urls import check_url
+from foliot.validation_errors import form
 
+STATUS_CLASS = form("^[1-5]xx$", "be a class of statuses such as 2xx")
+ABSOLUTE_PATH = form(r"^/[^\x00]*$", "be an absolute path")
 Parameter = Annotated[str, Meta(max_length=100_000)] | int | float | bool | None
 Status = Annotated[int, Meta(ge=100, le=599)]
 
@@ -26,7 +29,7 @@ class PollFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class WaitForFilePayload(PollFields, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    path: Annotated[str, Meta(min_length=1, max_length=4096, pattern=r"^/[^\x00]*$")]
+    path: Annotated[str, Meta(min_length=1, max_length=4096, pattern=ABSOLUTE_PATH)]
     min_bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000_000)] = 0
 
 
@@ -35,7 +38,7 @@ class WaitForUrlPayload(PollFields, frozen=True, forbid_unknown_fields=True, kw_
     method: Literal["GET", "HEAD"] = "GET"
     headers: dict[str, str] = msgspec.field(default_factory=dict)
     expected_status: (
-        Status | Annotated[tuple[Status, ...], Meta(min_length=1)] | Annotated[str, Meta(pattern="^[1-5]xx$")]
+        Status | Annotated[tuple[Status, ...], Meta(min_length=1)] | Annotated[str, Meta(pattern=STATUS_CLASS)]
     ) = "2xx"
     timeout_seconds: Annotated[float, Meta(gt=0, le=3600)] = 30.0
     """The time limit of each request."""

@@ -40,7 +40,7 @@ def text_of(value: msgspec.Raw) -> str | None:
     return bytes(value).decode() or None
 
 
-# A queue or task has no slash in its name, so nobody can reach into another namespace.
+# A queue or task has no slash in its name, so a name cannot reach into another namespace.
 BareName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}$(?!\n)")]
 Token = Annotated[int, Meta(ge=1, le=2**62)]
 Slots = Annotated[int, Meta(ge=0, le=100_000)]

@@ -205,7 +205,7 @@ def _check_step(index: int, step: Step, keys: Iterable[str], has_tick: bool | No
             names = Names(has_tick, steps=())
             check_template(task, payload, step.map, references, templates=step.templates, names=names)
         elif task != WORKFLOW_TASK:
-            # A workflow inside is checked by those who complete it, level by level.
+            # `submission/workflow_definitions.py` checks nested workflows, level by level.
             names = Names(has_tick, steps=step.after)
             check_payload(task, payload, unknown=references, templates=step.templates, names=names)
     except Invalid as found:

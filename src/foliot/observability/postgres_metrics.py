@@ -1,4 +1,4 @@
-"""The health of PostgreSQL as metrics, for those who do not run an exporter of its own."""
+"""The health of PostgreSQL as metrics, for installations without a PostgreSQL exporter."""
 
 from __future__ import annotations
 

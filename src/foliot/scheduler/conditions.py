@@ -1,4 +1,4 @@
-"""Decides on the conditions of steps whose rules let them go.
+"""Evaluates the conditions of steps whose rules are met.
 
 Nodes that decide at the same time come to the same, because the outcome of a step that has ended never changes. The
 second one changes nothing: a run is held by its condition until the first has decided.

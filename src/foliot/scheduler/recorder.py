@@ -11,12 +11,12 @@ from foliot.service import Service
 from foliot.store.rollups import HOUR, KEPT, MINUTE
 from foliot.store.store import Store
 
-# After the end of a minute, until those who ended runs in it have committed.
+# After the end of a minute, until the transactions that ended runs in it have committed.
 SETTLED_SECONDS = 2.0
 WAIT_SECONDS = 2.0
 # As long as a transaction that ends runs is waited for.
 HOLD_SECONDS = 60.0
-# Minutes that nobody recorded, because no scheduler lived, are made up for as far back as this.
+# Minutes without a live scheduler node are recorded later, as far back as this.
 BACK = 60 * MINUTE
 
 

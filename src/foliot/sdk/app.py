@@ -40,6 +40,7 @@ from foliot.sdk.signature import Signature
 from foliot.sdk.task_submission import Prepared, Submitting
 from foliot.sdk.type_variables import P, R
 from foliot.triggers.dst import DstFold, DstGap
+from foliot.validation_errors import to_invalid
 
 Function = Callable[..., Any]
 Cause = type[BaseException] | str | int
@@ -269,7 +270,7 @@ class App:
         try:
             msgspec.convert(msgspec.to_builtins(task.options), RunOptions)
         except msgspec.ValidationError as error:
-            raise Invalid(f"task {task.name!r}: {str(error).replace('`$.', '`')}", field="options") from None
+            raise Invalid(f"task {task.name!r}: {to_invalid(error, whole='options').detail}", field="options") from None
         if task.options.guarantee == "transactional" and not task.is_async:
             raise Invalid(
                 f"task {task.name!r}: a transactional task must be an async function",
@@ -340,7 +341,8 @@ def declared_schedule(name: str, function: Function, given: ScheduleFields) -> S
             schedule = msgspec.structs.replace(schedule, **from_cron(schedule.cron, given.get("timezone")))
         timetable_of(schedule, name, 0, None)
     except (msgspec.ValidationError, Invalid) as error:
-        raise Invalid(f"task {name!r}: {str(error).replace('`$.', '`')}", field="schedule") from None
+        found = error if isinstance(error, Invalid) else to_invalid(error, whole="schedule")
+        raise Invalid(f"task {name!r}: {found.detail}", field="schedule") from None
     for parameter in inspect.signature(function).parameters.values():
         is_open = (
             parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)

@@ -14,7 +14,6 @@ from foliot.model.job_request import CHECKED, JobRequest
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.run import NewRun, SubmittedRun
-from foliot.model.validation_errors import to_invalid
 from foliot.sdk.jobs import Alike, Made
 from foliot.store.store import Store
 from foliot.submission.admission import DirectAdmission
@@ -22,6 +21,7 @@ from foliot.submission.announcement import announce_runs
 from foliot.submission.batcher import Batcher
 from foliot.submission.restrictions import refuse_without_server
 from foliot.submission.storable_json import encode_jsonb, encode_payloads
+from foliot.validation_errors import to_invalid
 
 SCHEMA_CHECK_SECONDS = 5.0
 """Between two checks of the schema, in a program that keeps submitting jobs."""

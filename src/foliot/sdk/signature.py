@@ -22,7 +22,7 @@ from foliot.errors import Invalid
 from foliot.model.json_schema import DIALECT, SCHEMA_MAX_BYTES, Checker, Unknown, UnusableSchema, invalid
 from foliot.model.json_text import to_plain
 from foliot.model.payloads import within_payload
-from foliot.model.validation_errors import to_invalid
+from foliot.validation_errors import to_invalid
 from foliot.sdk.type_schemas import NoSchema, Schema, TypeSchemas, with_default
 from foliot.sdk.value_types import ANY, ValueType, from_plain, value_type_of
 

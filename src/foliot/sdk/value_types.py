@@ -18,8 +18,8 @@ import msgspec
 
 from foliot.errors import Invalid
 from foliot.model.json_text import to_plain
-from foliot.model.validation_errors import to_invalid
 from foliot.sdk.type_schemas import NoSchema, Schema, TypeSchemas
+from foliot.validation_errors import to_invalid
 
 DEPTH_MAX = 10
 WHOLE = "payload"

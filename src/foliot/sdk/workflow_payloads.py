@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from foliot.errors import Invalid
 from foliot.model.expressions import parse
 from foliot.sdk.workflow_step import Parameter, Reference, Step
+from foliot.validation_errors import in_words
 
 After: TypeAlias = "Step | str | Iterable[Step | str]"
 Fields: TypeAlias = dict[str, Any]
@@ -78,6 +79,6 @@ def with_key(message: str, keys: Sequence[str]) -> str:
     """Replaces the number of a step in the message with its key."""
     found = PLACE.search(message)
     if found is None:
-        return message.replace("`$.", "`")
+        return in_words(message)
     field = f"{found[2]}: " if found[2] else ""
-    return f"step {keys[int(found[1])]!r}: {field}{message[: found.start()]}"
+    return f"step {keys[int(found[1])]!r}: {field}{in_words(message[: found.start()])}"

@@ -1,4 +1,4 @@
-"""Finds what somebody should look at."""
+"""Finds what needs attention, for the overview."""
 
 from __future__ import annotations
 

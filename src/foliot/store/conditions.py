@@ -1,4 +1,4 @@
-"""Runs that a condition holds: what their conditions look at, and what becomes of them."""
+"""Runs held by a condition: reads the values that the condition needs, and stores the decision."""
 
 from __future__ import annotations
 

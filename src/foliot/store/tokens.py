@@ -33,7 +33,7 @@ class Tokens:
         self._queries = queries.load("tokens")
 
     async def insert_token(self, new: NewToken, *, within: Transaction | None = None) -> Token | None:
-        """Returns None if a valid token has the name."""
+        """Returns None if a token that was not revoked has the name."""
         row = await (within or self._database).fetch_row(
             self._queries["insert_token"],
             id=new.id,

@@ -1,4 +1,4 @@
-"""Refuses the fields of a job that its way in can't honour."""
+"""Refuses fields of a job that are not supported where it was submitted: in a batch, or straight to the database."""
 
 from __future__ import annotations
 

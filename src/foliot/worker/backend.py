@@ -1,4 +1,4 @@
-"""All that a worker asks of the rest of Foliot.
+"""The interface between a worker and the rest of Foliot.
 
 `direct.py` answers from the database. `remote/` asks an API server, for workers without database access. The parts of a
 worker do not know the difference.

@@ -193,7 +193,7 @@ class Claimer(Service):
             return []
         claims = await self._claim(worker_id, slots)
         is_silent = now - self._announced_at > self._config.poll_seconds
-        # Runs that the broker did not announce: nobody may be announcing any.
+        # Runs that the broker did not announce. Perhaps no scheduler node announces any.
         self._poll_at = now if claims and is_silent else now + self._poll_seconds() * uniform(0.75, 1.0)  # noqa: S311
         return claims
 

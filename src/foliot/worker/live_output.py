@@ -6,7 +6,7 @@ LIVE_MAX_BYTES = 1_048_576
 
 
 class LiveOutput:
-    """Not safe for several threads: whoever writes or takes holds the lock of `running_attempt.py`."""
+    """Not thread-safe: `write` and `take` need the lock of `running_attempt.py`."""
 
     __slots__ = ("_position", "_room", "_unsent")
 

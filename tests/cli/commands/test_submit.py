@@ -155,7 +155,7 @@ def test_json_is_the_answer_of_the_api(shell: Shell) -> None:
         (["nope-nope"], "no worker knows a task named 'nope-nope'"),
         (["simulate", "--command", "true"], "name different tasks"),
         (["--command", "true", "--payload", '{"a": 1}'], "payload: a command has no payload"),
-        (["simulate", "--payload", "[1]"], "payload: Expected `object"),
+        (["simulate", "--payload", "[1]"], "payload: must be an object"),
         (["simulate", "--payload", "{"], "'--payload': invalid JSON"),
         (["simulate", "--payload", '{"a": NaN}'], "'--payload': invalid JSON"),
         (["simulate", "--payload", ""], "'--payload': invalid JSON"),

@@ -1,4 +1,4 @@
-"""Which token a worker belongs to. Another token can't speak for it, and can't find out whether it exists.
+"""The token that each worker belongs to. Another token can't act for it, and can't find out whether it exists.
 
 A worker never changes hands, so an answer is remembered for ever, within bounds.
 """

@@ -28,7 +28,7 @@ from foliot.api.requests.body_limits import (
 )
 from foliot.api.requests.whole_numbers import with_whole_numbers
 from foliot.errors import Invalid, Malformed
-from foliot.model.validation_errors import to_invalid
+from foliot.validation_errors import to_invalid
 
 T = TypeVar("T")
 # Even the worst body of this size is decoded within a few milliseconds. Starting a thread would delay other requests

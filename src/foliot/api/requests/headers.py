@@ -1,4 +1,4 @@
-"""The headers of a request, decoded once by `api/security/authentication.py` for all that read them."""
+"""The headers of a request, decoded once by `api/security/authentication.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decodes query parameters strictly, and names the one that is wrong."""
+"""Decodes query parameters strictly, and names the wrong parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`GET /v1/overview`: the state of a namespace in a few numbers, and what somebody should look at."""
+"""`GET /v1/overview`: the state of a namespace in a few numbers, and what needs attention."""
 
 from __future__ import annotations
 

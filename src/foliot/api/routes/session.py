@@ -49,7 +49,7 @@ class SessionShown(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: datetime | None = None
     """When the session ends, if it is used until then. An unused session ends after 12 hours."""
     sign_in_refusal: str | None = None
-    """Why nobody can sign in over this connection."""
+    """Why signing in is impossible over this connection."""
 
 
 class NamespaceItem(msgspec.Struct, frozen=True):

@@ -14,7 +14,6 @@ from foliot.api.security.permissions import PermissionRoute, requires
 from foliot.model.checkpoint import Checkpoint
 from foliot.model.job_request import JobRequest
 from foliot.model.roles import Permission
-from foliot.model.validation_errors import to_invalid
 from foliot.model.worker_protocol import (
     AwaitSignal,
     CallRun,
@@ -41,6 +40,7 @@ from foliot.store.checkpoints import NewCheckpoint
 from foliot.store.upstream_results import UPSTREAM_MAX_BYTES, Before
 from foliot.submission.calls import Calls
 from foliot.submission.child_runs import ChildRuns, Expanding
+from foliot.validation_errors import to_invalid
 
 upstream_decoder = msgspec.json.Decoder(ReadUpstream)
 open_decoder = msgspec.json.Decoder(OfAttempt)

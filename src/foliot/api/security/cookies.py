@@ -54,7 +54,7 @@ def refuse_foreign_page(method: str, headers: Mapping[str, str]) -> FoliotError 
 
 
 def sign_in_refusal(scope: Scope, headers: Mapping[str, str]) -> str | None:
-    """Why nobody can sign in over this connection; None if they can.
+    """Says why signing in is impossible over this connection; None if it is possible.
 
     Browsers send the address of the page as `Origin`, so it also shows HTTPS that ends at a proxy.
     """

@@ -1,4 +1,4 @@
-"""The part of the report that a running server tells."""
+"""The part of the report that a running server provides."""
 
 from __future__ import annotations
 

@@ -7,8 +7,13 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from foliot.config.sections.statsd import StatsdSettings
+from foliot.validation_errors import form
 
-BrokerName = Annotated[str, Meta(min_length=1, max_length=40, pattern=r"^[A-Za-z0-9_-]+$(?!\n)")]
+BROKER_NAME = form(r"^[A-Za-z0-9_-]+$(?!\n)", "consist of letters, digits and _ -")
+BrokerName = Annotated[
+    str,
+    Meta(min_length=1, max_length=40, pattern=BROKER_NAME),
+]
 
 
 class BrokersSettings(StatsdSettings, frozen=True, kw_only=True):

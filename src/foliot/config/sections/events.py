@@ -7,8 +7,10 @@ from typing import Annotated
 from msgspec import Meta
 
 from foliot.config.sections.channels import ChannelsSettings
+from foliot.validation_errors import form
 
-TopicName = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z0-9._:-]*$(?!\n)")]
+TOPIC_NAME = form(r"^[A-Za-z0-9._:-]*$(?!\n)", "consist of letters, digits and . _ : -")
+TopicName = Annotated[str, Meta(max_length=200, pattern=TOPIC_NAME)]
 
 
 class EventsSettings(ChannelsSettings, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
 -- Access tokens.
 
 -- name: insert_token(id, name, hash, role, namespace, created_by, created_by_id, lives_seconds, now)
--- Returns nothing if a valid token of the namespace has the name. A repeated insert after a lost answer finds its own
--- row.
+-- Returns nothing if a token of the namespace that was not revoked has the name. A repeated insert after a lost answer
+-- finds its own row.
 with made as (
     insert into foliot.tokens (id, name, hash, role, namespace, created_at, created_by, created_by_id, expires_at)
     select :id::text, :name::text, :hash::bytea, :role::text, :namespace::text, clock.at, :created_by::text,
