@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from random import Random
 
 import pytest
 
@@ -146,6 +147,37 @@ async def test_a_wiped_broker_loses_no_run(store: Store, server: BrokerServer) -
         async with worker_with(store, shop, server, BROKER_ONLY):
             await all_end(store, runs)
     assert set(shop.started.values()) == {1}
+
+
+async def test_a_broker_that_loses_its_queues_under_way_is_used_again(store: Store, server: BrokerServer) -> None:
+    shop = Shop()
+    async with scheduler_with(store, server), worker_with(store, shop, server, BROKER_ONLY) as node:
+        for first in (0, 10, 20):
+            await all_end(store, await sell(store, 10, first=first))
+            await server.delete()
+        await all_end(store, await sell(store, 10, first=30))
+        await until(lambda: _is(node.claimer._follows_broker()))
+        await all_end(store, await sell(store, 10, first=40))
+    assert len(shop.started) == 50
+    assert set(shop.started.values()) == {1}
+
+
+async def test_hints_that_come_often_and_in_any_order_start_each_run_once(store: Store, server: BrokerServer) -> None:
+    shop, other = Shop(), Shop()
+    async with (
+        scheduler_with(store, server),
+        worker_with(store, shop, server, BROKER_ONLY),
+        worker_with(store, other, server, BROKER_ONLY),
+    ):
+        await all_end(store, await sell(store, 1, first=-1))
+        runs = await sell(store, 100)
+        hints = [str(run.id).encode() for run in runs] * 3
+        Random(7).shuffle(hints)
+        await server.forge("default", hints)
+        await all_end(store, runs)
+    started = shop.started + other.started
+    assert len(started) == 101
+    assert set(started.values()) == {1}
 
 
 async def test_a_worker_finds_runs_that_nobody_announces(store: Store, server: BrokerServer) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import asyncpg
 import msgspec
 import pytest
+from redis import Redis
 
 from foliot.brokers.events import SourceFailed, SourceReturned
 from foliot.brokers.topics.base import Received, TopicUnavailable
@@ -26,6 +29,7 @@ from foliot.store.store import Store
 from foliot.submission.intake import Intake, Taken
 from tests.support.brokers.server import SECRET, BrokerServer
 from tests.support.brokers.topics import READERS, TopicReader
+from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
 
 TOPIC = "orders"
@@ -299,6 +303,57 @@ async def test_a_source_that_can_not_be_used_says_why_without_secrets(
     assert re.match(why, found.why), found.why
     assert SECRET not in repr(seen)
     assert "swordfish" not in repr(seen)
+
+
+async def test_a_topic_that_does_not_exist_is_named_with_the_way_out(
+    store: Store, feeder: TopicReader, keepers: Keepers, seen: list[Event]
+) -> None:
+    if feeder.server.kind == "redis":
+        with Redis.from_url(feeder.server.url) as client:
+            client.set("missing", "a text")
+    await put(store, feeder, topic="missing")
+    await keepers.start()
+
+    async def failed() -> SourceFailed | None:
+        return next((event for event in seen if isinstance(event, SourceFailed)), None)
+
+    found = await until(failed)
+    assert found is not None
+    assert re.match(r"topic: .*'missing'.*", found.why), found.why
+    assert "\n" not in found.why
+
+
+@pytest.mark.process
+async def test_each_message_is_one_job_although_the_node_is_killed_again_and_again(
+    store: Store, database_url: str, feeder: TopicReader, sql: asyncpg.Connection
+) -> None:
+    if feeder.server.kind in COMES_AGAIN:
+        pytest.skip("its messages come again only after a minute; the tests above cover it")
+    await put(store, feeder)
+    environment = {
+        "FOLIOT_DATABASE_URL": database_url,
+        "ORDERS_URL": feeder.server.url,
+        "FOLIOT_SECRET_REFERENCES": "env:ORDERS_URL",
+    }
+    total, piece, deaths = 600, 10, 4
+
+    async def feed() -> None:
+        for first in range(0, total, piece):
+            await feeder.feed(TOPIC, orders(first, piece))
+
+    feeding = asyncio.create_task(feed())
+    for death in range(1, deaths + 1):
+        async with FoliotProcess("scheduler", environment=environment) as node:
+            await until(partial(_has, sql, death * 100))
+            node.signal(signal.SIGKILL)
+            await node.wait()
+        # The next node need not wait for the lease of a dead one.
+        await sql.execute("update foliot.sources set expires_at = '-infinity'")
+    await feeding
+    async with FoliotProcess("scheduler", environment=environment):
+        await until(lambda: _has(sql, total))
+        await until(lambda: _is_empty(feeder))
+    assert await numbers(sql) == dict.fromkeys(range(total), 1)
 
 
 async def _has(sql: asyncpg.Connection, count: int) -> bool:

@@ -10,23 +10,28 @@ import pytest
 from foliot.assembly import Stop, run_scheduler
 from foliot.brokers.choice import broker_of
 from foliot.config import Config
+from foliot.config.urls import BROKER_SCHEMES
 from foliot.errors import ConfigurationError
 from foliot.sdk.app import App
 from foliot.worker_assembly import Work, run_worker
 from tests.support.brokers.kafka import KafkaServer
 from tests.support.brokers.server import SECRET, BrokerServer
 
+PACKAGES = [
+    ("redis", "redis"), ("rabbitmq", "aio_pika"), ("nats", "nats"), ("kafka", "confluent_kafka"), ("sqs", "boto3"),
+]  # fmt: skip
 
-@pytest.mark.parametrize(("kind", "package"), [("redis", "redis"), ("kafka", "confluent_kafka"), ("sqs", "boto3")])
+
+@pytest.mark.parametrize(("kind", "package"), PACKAGES)
 def test_a_missing_package_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch, kind: Any, package: str
 ) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setitem(sys.modules, f"{package}.exceptions", None)
+    for module in (package, *(one for one in sys.modules if one.startswith(f"{package}."))):
+        monkeypatch.setitem(sys.modules, module, None)
     for module in ("foliot.brokers", "foliot.brokers.topics"):
         monkeypatch.delitem(sys.modules, f"{module}.{kind}", raising=False)
     with pytest.raises(ConfigurationError, match=rf"^dispatch: {kind} needs .*{package}.*'foliot\[{kind}\]'$"):
-        broker_of(Config(dispatch=kind, dispatch_url=f"{kind}://127.0.0.1"))
+        broker_of(Config(dispatch=kind, dispatch_url=f"{BROKER_SCHEMES[kind][0]}://127.0.0.1"))
 
 
 async def test_a_worker_and_a_scheduler_do_not_start_with_a_wrong_password(

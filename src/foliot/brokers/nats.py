@@ -27,6 +27,8 @@ from foliot.service import own_task
 
 NO_JETSTREAM = "dispatch_url: this NATS server has no JetStream; start it with nats-server --jetstream"
 UNUSED_SECONDS = 3600.0
+PROBE_EACH = 4
+"""The number of receives without a hint after which it looks for the stream. That costs more than a ping."""
 Pull = JetStreamContext.PullSubscription
 
 
@@ -40,6 +42,7 @@ class NatsBroker(Broker):
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
         self._pullers: dict[str, Puller] = {}
+        self._until_probe = PROBE_EACH
 
     async def connect(self) -> None:
         async with self._answering():
@@ -53,8 +56,8 @@ class NatsBroker(Broker):
                 for run in some:
                     # Without an answer for each: a full stream may refuse hints.
                     await client.publish(subject, str(run.id).encode())
-            # `flush` takes whole seconds only, as far as its type is concerned.
-            await client.flush(timeout=ANSWER_SECONDS)  # type: ignore[arg-type]
+            # The answer proves that the server is there, and the stream too: somebody may have deleted it.
+            await client.jsm(timeout=ANSWER_SECONDS).stream_info(self._stream)
 
     async def receive(self, queue: str, limit: int, wait_seconds: float) -> list[UUID]:
         async with self._answering():
@@ -64,8 +67,15 @@ class NatsBroker(Broker):
                 self._pullers[queue] = puller = Puller(await self._subscribe(client, queue))
             if ids := await puller.receive(limit, wait_seconds):
                 return ids
-            # A frozen server is as silent as an empty queue.
-            await client.flush(timeout=ANSWER_SECONDS)  # type: ignore[arg-type]
+            # A frozen server is as silent as an empty queue, and so is a stream that somebody has deleted.
+            self._until_probe -= 1
+            if self._until_probe > 0:
+                # `flush` takes whole seconds only, as far as its type is concerned.
+                await client.flush(timeout=ANSWER_SECONDS)  # type: ignore[arg-type]
+            else:
+                self._until_probe = PROBE_EACH
+                name = f"{safe_name(queue)}-{LEVELS[0]}"
+                await client.jsm(timeout=ANSWER_SECONDS).consumer_info(self._stream, name)
             return []
 
     async def close(self) -> None:

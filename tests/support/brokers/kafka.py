@@ -99,6 +99,9 @@ class KafkaServer(BrokerServer):
         """Empties the topics of queues. Readers delete their topics."""
         await asyncio.to_thread(self._wipe)
 
+    async def delete(self) -> None:
+        await asyncio.to_thread(self._delete)
+
     async def count(self, queue: str) -> int:
         return await asyncio.to_thread(self._count, queue)
 
@@ -117,6 +120,14 @@ class KafkaServer(BrokerServer):
                 time.sleep(0.2)
             else:
                 return
+
+    def _delete(self) -> None:
+        admin = AdminClient(self._client)
+        if topics := {topic for topic, _ in self._places(admin, READY)}:
+            for done in admin.delete_topics(sorted(topics)).values():
+                # Some may be gone since the last time.
+                with suppress(KafkaException):
+                    done.result(30)
 
     def _count(self, queue: str) -> int:
         # Their types promise less than they have.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import nats
 from nats.aio.client import Client
@@ -43,6 +43,11 @@ class NatsServer(BrokerServer):
                 await client.jetstream().purge_stream(STREAM)
             except NotFoundError:
                 return
+
+    async def delete(self) -> None:
+        async with self._client() as client:
+            with suppress(NotFoundError):
+                await client.jetstream().delete_stream(STREAM)
 
     async def count(self, queue: str) -> int:
         async with self._client() as client:

@@ -32,6 +32,10 @@ class BrokerServer(RealServer):
     async def wipe(self) -> None:
         """Removes every message."""
 
+    async def delete(self) -> None:
+        """Deletes everything that Foliot has made, under its running processes."""
+        await self.wipe()
+
     @abstractmethod
     async def count(self, queue: str) -> int:
         """The number of hints that the server holds for a queue."""

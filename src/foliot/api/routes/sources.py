@@ -85,8 +85,10 @@ class SourceRoutes:
         self._config = config
         self._intake = Intake(store=store, admission=admission)
         self.router = router = APIRouter(tags=["sources"], route_class=PermissionRoute)
-        shows = described(200, SourceShown, problems=(404, 422, 503))
-        puts = described(200, SourceShown, body=Source, examples=EXAMPLES, problems=(409, 412, 413, 415, 422, 503))
+        shows = described(200, SourceShown, problems=(404, 422, 503), tagged=True)
+        puts = described(
+            200, SourceShown, body=Source, examples=EXAMPLES, problems=(409, 413, 415, 422, 503), matched=True
+        )
         add = router.add_api_route
         add("/v1/sources", self.list_sources, methods=["GET"], openapi_extra=described(200, SourceList))
         add("/v1/sources/{name}", self.get_source, methods=["GET"], openapi_extra=shows)

@@ -71,7 +71,7 @@ class Receiver(ABC):
     name: str
 
     places: Mapping[str, int] = MappingProxyType({})
-    """Where each partition goes on, for a broker that does not remember it. Set before the first `receive`."""
+    """Where each partition continues, for a broker that does not remember it. Set before the first `receive`."""
 
     @abstractmethod
     async def receive(self, limit: int, wait_seconds: float) -> list[Received]:

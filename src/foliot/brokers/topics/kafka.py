@@ -42,12 +42,12 @@ ABSENT = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)  # noqa: 
 FORBIDDEN = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED)
 RECEIVING = {
     "enable.auto.commit": False,
-    # Where to go on is decided here: a jump to another place would lose or repeat messages.
+    # The place to continue is decided here: a jump to another place would lose or repeat messages.
     "auto.offset.reset": "error",
     "enable.partition.eof": False,
 }
 LOOK_EACH = 60
-"""After so many batches, a look for partitions that are new."""
+"""The number of batches after which it looks for new partitions."""
 
 
 class Client:

@@ -256,7 +256,7 @@ class SqsReceiver(Receiver):
                 {"Id": str(place), "ReceiptHandle": message.receipt}
                 for place, message in enumerate(messages[first : first + BATCH])
             ]
-            # What is not deleted comes again, and changes nothing.
+            # A message that is not deleted comes again, and changes nothing.
             self._queues.client.delete_message_batch(QueueUrl=url, Entries=entries)
 
 
