@@ -54,7 +54,6 @@ COVERED_BY = {
     "api/routes/pulse": "api/streams/test_pulse.py",
     "api/routes/replays": "store/test_replays.py",
     "api/routes/schedule_preview": "api/routes/recurring/test_preview.py",
-    "api/routes/sources": "brokers/test_events_in.py",
     "api/routes/ticks": "api/routes/recurring/test_ticks.py",
     "api/routes/tokens": "cluster/test_access.py",
     "api/routes/worker_*": "contract/test_worker_contract.py",
@@ -94,7 +93,6 @@ COVERED_BY = {
     "exporters/*": "exporters/test_exporter.py",
     "exporters/search_*": "exporters/test_search.py",
     "exporters/trace_spans": "exporters/test_traces.py",
-    "exporters/otlp": "exporters/test_trace_outages.py",
     "observability/*": "api/routes/test_metrics.py",
     "outbound/*": "worker/executors/test_http.py",
     # Types of requests and stored values are tested where they are decoded.

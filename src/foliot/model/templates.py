@@ -40,6 +40,8 @@ OF_TICK = (*TIMES, "timezone", "job")
 OF_RUN = ("run_id", "attempt", "task", "queue", "namespace", "is_backfill")
 WITH_PARTS = ("payload", "results", "signal")
 NAMES = (*OF_TICK, *OF_RUN, *WITH_PARTS)
+STEPS = "steps"
+"""`steps.extract.result.rows` is the same as `results.extract.rows`."""
 
 
 class TemplateError(Exception):
@@ -149,6 +151,9 @@ class _Reader:
             self._next()
             if is_bracketed:
                 self._expect("]")
+        if name == STEPS and parts[1:2] == ["result"]:
+            # As in a condition.
+            name, parts = "results", [parts[0], *parts[2:]]
         return name, tuple(parts)
 
     def _filter(self) -> Filter:
@@ -223,6 +228,8 @@ def _check_name(placeholder: Placeholder, names: Names) -> None:
     name, parts, position = placeholder.name, placeholder.parts, placeholder.position
     if name is None:
         return
+    if name == STEPS:
+        raise TemplateError(f"{name} needs a step and its result, such as steps.extract.result.rows", position)
     if name not in NAMES:
         raise TemplateError(
             f"there is no name {name!r}{did_you_mean(name, NAMES)}; the names are {', '.join(NAMES)}; {HOW_LITERAL}",
@@ -231,7 +238,7 @@ def _check_name(placeholder: Placeholder, names: Names) -> None:
     if parts and name not in WITH_PARTS:
         raise TemplateError(f"{name} has no parts", position)
     if name in ("payload", "results") and not parts:
-        example = "payload.customer" if name == "payload" else "results.extract.rows"
+        example = "payload.customer" if name == "payload" else "steps.extract.result.rows"
         raise TemplateError(f"{name} needs a part, such as {example}", position)
     if name in OF_TICK and names.has_tick is False and not placeholder.may_be_empty:
         raise TemplateError(
