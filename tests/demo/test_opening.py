@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from foliot.demo.shop import ALERT_RULES
 from tests.support.api import Api, api_of
 from tests.support.processes import FoliotProcess
 from tests.support.waiting import until
@@ -21,6 +22,7 @@ async def test_the_shop_opens_works_and_opens_again_as_people_left_it(tmp_path: 
     async with demo(data) as up, api_of(up) as api:
         await until(lambda: _is_there(api, "/v1/jobs/train-recommendations"))
         assert {one["name"] for one in await _items(api, "/v1/pauses")} == {"newsletter", "old-shop-export"}
+        assert {one["name"] for one in await _items(api, "/v1/alert-rules")} == set(ALERT_RULES)
         assert {one["status"] for one in await _items(api, "/v1/jobs")} == {"active", "paused"}
         assert len(await _items(api, "/v1/jobs/nightly-backup/ticks?limit=50")) >= 27
         await until(lambda: _items(api, "/v1/workflows?name=new-collection"))

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from foliot.clock import SystemClock
 from foliot.demo.shop import (
+    ALERT_RULES,
     HOLIDAYS,
     PAUSED_JOBS,
     PAUSED_QUEUES,
@@ -17,7 +18,7 @@ from foliot.demo.shop import (
     workflows,
 )
 from foliot.errors import Conflict, NotFound
-from foliot.sdk.operations import Operations
+from foliot.sdk.alert_operations import AlertOperations
 
 FEEDER = "orders"
 LAST = "train-recommendations"
@@ -25,7 +26,7 @@ LAST = "train-recommendations"
 
 def open_shop(url: str) -> None:
     """Every step can be repeated. The job that comes last tells whether all of them have been taken."""
-    with Operations(url) as client:
+    with AlertOperations(url) as client:
         try:
             client.get_job(LAST)
         except NotFound:
@@ -36,13 +37,15 @@ def open_shop(url: str) -> None:
                 client.change_job(FEEDER, {"payload": {"url": url}})
 
 
-def _fill(client: Operations, url: str) -> None:
+def _fill(client: AlertOperations, url: str) -> None:
     now = SystemClock().now()
     client.put_calendar(HOLIDAYS, calendar_of(now.year))
     for queue, limits in QUEUE_LIMITS.items():
         client.change_queue(queue, limits)
     for queue, reason in PAUSED_QUEUES.items():
         client.pause_gate(f"/queues/{queue}", reason=reason)
+    for name, rule in ALERT_RULES.items():
+        client.put_alert_rule(name, rule)
     for workflow in workflows():
         with suppress(Conflict):
             client.create_workflow(workflow)

@@ -1,5 +1,5 @@
-"""The recurring jobs, workflows, calendar, limits and pauses of the shop in the demo, in the form that the API
-takes."""
+"""The recurring jobs, workflows, calendar, limits, pauses and alert rules of the shop in the demo, in the form that the
+API takes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ HOLIDAYS = "public-holidays"
 QUEUE_LIMITS = {"reports": {"max_running": 2}, "newsletter": {"max_depth": 500}}
 PAUSED_QUEUES = {"newsletter": "Marketing is still changing the template."}
 PAUSED_JOBS = {"old-shop-export": "The new shop sends these files itself since Monday."}
+ALERT_RULES: dict[str, dict[str, Any]] = {
+    "finance-fails": {"condition": {"kind": "run_failed"}, "scope": {"tag": "finance"}, "severity": "critical"},
+    "cards-declined": {"condition": {"kind": "success_rate", "below": 90}, "scope": {"task": "charge_card"}},
+    "mail-waits": {"condition": {"kind": "queue_lag", "above": "2m"}, "scope": {"queue": "mail"}},
+}
 TRIGGERED = ("orders", "new-collection", "bookkeeping", "train-recommendations")
 """Jobs that have a first run at once."""
 
