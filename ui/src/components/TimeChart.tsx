@@ -1,6 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
 import { useZoneChoice } from "~/app/useZone";
-import { greatest, isMeasured, type Line, niceScale, pointAt, timeMarks } from "~/model/chart";
+import { greatest, isMeasured, type Line, niceScale, pointAt, timeMarks, timeScale } from "~/model/chart";
 import { useNow } from "~/model/clock";
 import { absolute, clockTime, dayOf, zoneName } from "~/model/times";
 import { box, useCanvas } from "./canvas";
@@ -22,6 +22,8 @@ interface Properties {
   form: "bars" | "lines";
   tell: (value: number) => string;
   isWhole?: boolean;
+  /** The values are seconds. */
+  isTime?: boolean;
   /** The point under the pointer, shared by charts of the same range. */
   cursor: number | null;
   onCursor: (index: number | null) => void;
@@ -35,7 +37,7 @@ const BOTTOM = 18;
 const TOP = 6;
 
 /** Values over time, as stacked bars or as lines. Dragging or Shift with arrows chooses a range. */
-export function TimeChart({ title, label, lines, since, step, form, tell, isWhole, cursor, onCursor, onBrush, none, level = 3 }: Properties) {
+export function TimeChart({ title, label, lines, since, step, form, tell, isWhole, isTime, cursor, onCursor, onBrush, none, level = 3 }: Properties) {
   const Heading = level === 2 ? "h2" : "h3";
   const [drag, setDrag] = useState<[number, number] | null>(null);
   const pressed = useRef<number | null>(null);
@@ -43,7 +45,8 @@ export function TimeChart({ title, label, lines, since, step, form, tell, isWhol
   const zone = zoneName(useZoneChoice());
   const count = lines[0]?.values.length ?? 0;
   const until = since + count * step;
-  const marks = niceScale(greatest(lines, form === "bars"), isWhole);
+  const greatestValue = greatest(lines, form === "bars");
+  const marks = isTime ? timeScale(greatestValue) : niceScale(greatestValue, isWhole);
   const most = marks.at(-1) ?? 1;
   const isKnown = isMeasured(lines);
   const isLong = until - since > 36 * 3_600_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { greatest, isMeasured, niceScale, pointAt, timeMarks, totals } from "./chart";
+import { greatest, isMeasured, niceScale, pointAt, timeMarks, timeScale, totals } from "./chart";
 
 test("a scale begins at zero, is round, and reaches the greatest value", () => {
   expect(niceScale(0)).toEqual([0, 1]);
@@ -37,3 +37,11 @@ test("every place of the width belongs to a point", () => {
   expect([0, 0.24, 0.25, 0.999, 1, -1, 2].map((share) => pointAt(share, 4))).toEqual([0, 0, 1, 3, 3, 0, 3]);
   expect(pointAt(0.5, 0)).toBeNull();
 });
+
+test.each([
+  [2, [0, 1, 2]],
+  [14, [0, 5, 10, 15]],
+  [75, [0, 30, 60, 90]],
+  [590, [0, 300, 600]],
+  [5_000, [0, 1_800, 3_600, 5_400]],
+])("%s seconds have marks at whole times", (most, marks) => expect(timeScale(most)).toEqual(marks));

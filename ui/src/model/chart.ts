@@ -12,6 +12,15 @@ export function niceScale(most: number, isWhole = false): number[] {
   return marks;
 }
 
+const PERIODS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 21_600, 43_200, 86_400];
+
+/** The same for seconds: steps that people count in, such as 5 minutes, and not 3 min 20 s. */
+export function timeScale(most: number): number[] {
+  if (most <= 3) return niceScale(most);
+  const step = PERIODS.find((size) => most / size <= 4) ?? 86_400 * Math.ceil(most / 4 / 86_400);
+  return Array.from({ length: Math.ceil(most / step) + 1 }, (_, index) => index * step);
+}
+
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const STEPS = [5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR, 48 * HOUR];

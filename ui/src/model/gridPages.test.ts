@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { cellOf, joinPages } from "./gridPages";
+import { cellOf, joinPages, statesIn } from "./gridPages";
 
 it("puts older pages beside newer ones, and steps that are gone below", () => {
   const grid = joinPages([
@@ -14,4 +14,5 @@ it("puts older pages beside newer ones, and steps that are gone below", () => {
   expect(cellOf(grid, 1, 2)).toBeNull();
   expect(cellOf(grid, 2, 2)).toEqual({ state: "skipped", seconds: null });
   expect(cellOf(grid, 9, 9)).toBeNull();
+  expect(statesIn(grid, ["succeeded", "failed", "cancelled", "running"])).toEqual(["succeeded", "failed", "running"]);
 });

@@ -32,6 +32,12 @@ export function joinPages<Run extends GridRunLike>(pages: readonly GridPageLike<
   return { steps: [...rows.keys()], columns };
 }
 
+/** The states that are in a grid, in the given order. */
+export function statesIn<Run extends GridRunLike>(grid: WholeGrid<Run>, order: readonly string[]): string[] {
+  const found = new Set(grid.columns.flatMap((column) => column.run.states));
+  return order.filter((state) => found.has(state));
+}
+
 export function cellOf<Run extends GridRunLike>(grid: WholeGrid<Run>, row: number, column: number): { state: string; seconds: number | null } | null {
   const found = grid.columns[column];
   const place = found?.places[row] ?? -1;

@@ -12,11 +12,11 @@ const calm: OverviewShown = {
 test("the worst is told first", () => {
   expect(healthOf(calm)).toEqual({ tone: "good", sentence: "All ticks on time. Nothing waits for long." });
   const waiting = { ...calm, ready: { count: 3, more: false }, oldest_ready_seconds: 250, oldest_ready_queue: "mail" };
-  expect(healthOf(waiting)).toEqual({ tone: "warning", sentence: "All ticks on time. Runs in mail have waited for 4 min 10 s." });
+  expect(healthOf(waiting)).toEqual({ tone: "warning", sentence: "All ticks on time. Runs in mail have waited for 4 min." });
   expect(healthOf({ ...waiting, workers: 0 }).tone).toBe("bad");
   expect(healthOf({ ...waiting, oldest_ready_seconds: 2 }).tone).toBe("good");
   const late = { ...waiting, late_ticks: { count: 1, more: false }, late_seconds: 61 };
-  expect(healthOf(late)).toEqual({ tone: "bad", sentence: "1 job should have fired 1 min 1 s ago. Runs in mail have waited for 4 min 10 s." });
+  expect(healthOf(late)).toEqual({ tone: "bad", sentence: "1 job should have fired 1 min ago. Runs in mail have waited for 4 min." });
   const paused = { ...late, attention: [{ kind: "pause" as const, name: "*", reference: "*", of: "everything" as const }] };
   expect(healthOf(paused)).toEqual({ tone: "warning", sentence: "Everything is paused." });
   const failing = { ...calm, attention: [{ kind: "failing_job" as const, name: "a", reference: "a", count: 2 }] };

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from "vitest";
-import { absolute, countdown, dayOf, duration, full, isZone, offset, parseDuration, relative, startOfDay, timeRange, zoneLabel } from "./times";
+import { absolute, countdown, dayOf, duration, full, isZone, offset, parseDuration, relative, roughly, startOfDay, timeRange, zoneLabel } from "./times";
 
 const NOW = Date.parse("2026-11-18T20:00:00Z");
 
@@ -103,6 +103,14 @@ describe("the start of a day", () => {
     ["2026-03-29", "Asia/Beirut", "2026-03-28T22:00:00.000Z"],
   ])("%s in %s", (day, zone, at) => expect(new Date(startOfDay(day, zone)).toISOString()).toBe(at));
 });
+
+test.each([
+  [0.4, "400 ms"],
+  [48, "48 s"],
+  [910, "15 min"],
+  [7_199, "1 h"],
+  [400_000, "4 d"],
+])("%s seconds are roughly %s", (seconds, told) => expect(roughly(seconds)).toBe(told));
 
 test("a range of times says the day twice only if it differs", () => {
   const [from, near, far] = ["2026-11-17T08:00:00Z", "2026-11-17T09:30:00Z", "2026-11-18T09:30:00Z"];

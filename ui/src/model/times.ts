@@ -151,6 +151,12 @@ export function duration(seconds: number): string {
   return sign + parts.join(" ");
 }
 
+/** A duration for a glance, in its largest unit: "48 s", "15 min", "2 h", "4 d". */
+export function roughly(seconds: number): string {
+  const found = UNITS.find(([, length]) => Math.abs(seconds) >= length);
+  return found ? `${Math.floor(seconds / found[1])} ${found[0]}` : duration(seconds);
+}
+
 /** Whole seconds as a countdown: "12:04", "1:02:09", "3 d 4 h". */
 export function countdown(seconds: number): string {
   const left = Math.max(0, Math.ceil(seconds));

@@ -142,7 +142,7 @@ function Fires({ jobs, name, label, since, until }: { jobs: readonly UpcomingJob
           </span>
         ),
       },
-      { id: "schedule", label: words.columns.schedule, width: "minmax(9rem, 0.8fr)", from: 1040, cell: (job) => <span className="quiet">{job.schedule_words}</span> },
+      { id: "schedule", label: words.columns.schedule, width: "minmax(9rem, 0.8fr)", from: 1040, cell: (job) => <span className="quiet">{job.schedule_words.charAt(0).toUpperCase() + job.schedule_words.slice(1)}</span> },
       { id: "strip", label: <StripHead since={since} until={until} />, width: "minmax(12rem, 2fr)", from: 600, card: "none", cell: (job) => <FireStrip job={job} since={since} until={until} /> },
       { id: "count", label: words.columns.count, width: "4.5rem", align: "end", isLabelled: true, cell: (job) => `${job.is_estimate ? "~" : ""}${number(job.count)}` },
       { id: "took", label: <span {...took}>{words.columns.took}</span>, width: "5rem", align: "end", from: 860, cell: (job) => <Duration seconds={job.seconds} /> },

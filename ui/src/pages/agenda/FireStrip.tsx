@@ -25,10 +25,14 @@ export function FireStrip({ job, since, until }: Properties) {
       context.fillStyle = paint("--line-soft");
       context.fillRect(0, height / 2 - 0.5, width, 1);
       context.fillStyle = paint("--scheduled-solid");
-      for (const share of marks) box(context, share * (width - 3), 2, 3, height - 4, 1.5);
-      if (rest === null) return;
-      context.globalAlpha = 0.35;
-      box(context, rest * width, 2, width - rest * width, height - 4, 1.5);
+      if (rest === null && marks.length * 4 <= width) {
+        for (const share of marks) box(context, share * (width - 3), 2, 3, height - 4, 1.5);
+        return;
+      }
+      // Closer together than marks can be: a band from the first tick to the last.
+      const begin = (marks[0] ?? 0) * width;
+      context.globalAlpha = 0.45;
+      box(context, begin, 2, (rest === null ? (marks.at(-1) ?? 1) * width : width) - begin, height - 4, 1.5);
       context.globalAlpha = 1;
     },
     [job, since, until],

@@ -8,7 +8,6 @@ import { CopyCommand, Id } from "~/components/Copy";
 import { Dialog } from "~/components/Dialog";
 import { EmptyState, Unavailable } from "~/components/EmptyState";
 import { Facts } from "~/components/Facts";
-import { Icon } from "~/components/Icon";
 import { JsonView } from "~/components/JsonView";
 import { PageHeader } from "~/components/PageHeader";
 import { Skeleton } from "~/components/Skeleton";
@@ -99,7 +98,6 @@ function Approval({ item, mayDecide, onAsk }: { item: ApprovalShown; mayDecide: 
           {item.workflow_id && (
             <p className={styles.origin}>
               <Link to={`/workflows/${item.workflow_id}` as never}>{item.workflow ?? text.workflows.one}</Link>
-              <Icon name="chevron" size={12} />
             </p>
           )}
           <h2>

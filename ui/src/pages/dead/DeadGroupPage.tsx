@@ -10,7 +10,6 @@ import { CopyCommand, Id } from "~/components/Copy";
 import { Dialog } from "~/components/Dialog";
 import { Unavailable } from "~/components/EmptyState";
 import { Facts } from "~/components/Facts";
-import { Icon } from "~/components/Icon";
 import { Menu } from "~/components/Menu";
 import { PageHeader } from "~/components/PageHeader";
 import { Skeleton } from "~/components/Skeleton";
@@ -94,7 +93,6 @@ function GroupHeader({ group, onReplay }: { group: DeadGroupDetails; onReplay: (
         above={
           <nav aria-label={words.title}>
             <Link to={"/dead" as never}>{words.title}</Link>
-            <Icon name="chevron" size={12} />
           </nav>
         }
         heading={<bdi className={styles.heading}>{title.length > 220 ? `${title.slice(0, 220)} …` : title}</bdi>}

@@ -74,6 +74,7 @@ function OneChart({ chart, range, queue, ...rest }: { chart: Chart; range: Range
       form={chart.form}
       tell={chart.tell}
       isWhole={chart.metric !== "wait"}
+      isTime={chart.metric === "wait"}
       none={words.none}
       {...rest}
     />

@@ -8,7 +8,7 @@ import { Skeleton } from "~/components/Skeleton";
 import { useLiveRefresh } from "~/live/useLiveRefresh";
 import { healthOf } from "~/model/health";
 import { bounded, number } from "~/model/numbers";
-import { duration } from "~/model/times";
+import { duration, roughly } from "~/model/times";
 import { text } from "~/texts/en";
 import { Welcome } from "../runs/Welcome";
 import { AttentionList } from "./AttentionList";
@@ -68,7 +68,7 @@ function Tiles({ seen }: { seen: OverviewShown }) {
       <Tile
         label={tiles.oldest}
         to={seen.oldest_ready_queue ? `/queues/${encodeURIComponent(seen.oldest_ready_queue)}` : "/queues"}
-        value={seen.oldest_ready_seconds === null ? text.none : duration(Math.max(1, Math.round(seen.oldest_ready_seconds)))}
+        value={seen.oldest_ready_seconds === null ? text.none : roughly(Math.max(1, Math.round(seen.oldest_ready_seconds)))}
         hint={seen.oldest_ready_queue ? tiles.oldestHint(seen.oldest_ready_queue) : tiles.nothingWaits}
       />
       <Tile label={tiles.slots} to="/workers" value={seen.slots === 0 ? text.none : `${Math.round(share * 100)} %`} hint={seen.slots === 0 ? tiles.noSlots : tiles.slotsHint(number(seen.running.count), number(seen.slots))}>

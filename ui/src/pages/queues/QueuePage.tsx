@@ -7,7 +7,6 @@ import { Button } from "~/components/Button";
 import { CopyCommand } from "~/components/Copy";
 import { Dialog } from "~/components/Dialog";
 import { EmptyState, Unavailable } from "~/components/EmptyState";
-import { Icon } from "~/components/Icon";
 import { Menu } from "~/components/Menu";
 import { PageHeader } from "~/components/PageHeader";
 import { type Figure, Figures, Panel } from "~/components/Panel";
@@ -99,7 +98,6 @@ function QueueHeader({ queue }: { queue: Queue }) {
         above={
           <nav aria-label={words.title}>
             <Link to={"/queues" as never}>{words.title}</Link>
-            <Icon name="chevron" size={12} />
           </nav>
         }
         heading={

@@ -121,7 +121,6 @@ function TaskHeader({ task }: { task: TaskDetails }) {
         above={
           <nav aria-label={words.title}>
             <Link to={"/tasks" as never}>{words.title}</Link>
-            <Icon name="chevron" size={12} />
           </nav>
         }
         heading={

@@ -9,7 +9,6 @@ import { CopyCommand, Id } from "~/components/Copy";
 import { Dialog } from "~/components/Dialog";
 import { EmptyState, Unavailable } from "~/components/EmptyState";
 import { Facts } from "~/components/Facts";
-import { Icon } from "~/components/Icon";
 import { PageHeader } from "~/components/PageHeader";
 import { Panel } from "~/components/Panel";
 import { QueueLink } from "~/components/Places";
@@ -108,7 +107,6 @@ function WorkerHeader({ worker }: { worker: WorkerDetails }) {
         above={
           <nav aria-label={words.title}>
             <Link to={"/workers" as never}>{words.title}</Link>
-            <Icon name="chevron" size={12} />
           </nav>
         }
         heading={

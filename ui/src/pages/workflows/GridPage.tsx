@@ -5,8 +5,10 @@ import { EmptyState, Unavailable } from "~/components/EmptyState";
 import { Icon } from "~/components/Icon";
 import { PageHeader } from "~/components/PageHeader";
 import { Skeleton } from "~/components/Skeleton";
+import { Explained } from "~/components/Tip";
 import { useLiveRefresh } from "~/live/useLiveRefresh";
-import { joinPages } from "~/model/gridPages";
+import { joinPages, statesIn } from "~/model/gridPages";
+import { type RunState, STATES } from "~/model/states";
 import { text } from "~/texts/en";
 import { GridCanvas } from "./GridCanvas";
 import { type Grid, gridPage } from "./queries";
@@ -15,6 +17,8 @@ import styles from "./GridPage.module.css";
 const { workflows: words } = text;
 /** Pages can be empty where other workflows are more frequent. Beyond these, somebody must ask. */
 const EMPTY_PAGES_MAX = 5;
+
+const HOLLOW = new Set(["waiting", "scheduled", "skipped"]);
 
 export function GridPage() {
   const { name } = useParams({ strict: false }) as { name: string };
@@ -55,6 +59,14 @@ export function GridPage() {
               onOpen={(id, step) => void navigate({ to: `/workflows/${id}/graph` as never, search: (step ? { step } : {}) as never })}
             />
           )}
+          <ul className={styles.legend}>
+            {statesIn(grid, STATES).map((state) => (
+              <li key={state}>
+                <i data-hollow={HOLLOW.has(state) || undefined} style={{ "--tone": `var(--${state}-solid)` } as React.CSSProperties} />
+                <Explained text={text.stateMeanings[state as RunState]}>{text.states[state as RunState]}</Explained>
+              </li>
+            ))}
+          </ul>
           <p className={styles.foot} role="status">
             {isLoading ? words.grid.searching : hasOlder ? <Button size="small" onClick={older}>{words.grid.older}</Button> : words.grid.reached}
           </p>
