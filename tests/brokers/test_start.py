@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from foliot.assembly import Stop, run_scheduler
 from foliot.brokers.choice import broker_of
+from foliot.brokers.topics.choice import receiver_of, sender_of
 from foliot.config import Config
 from foliot.config.urls import BROKER_SCHEMES
 from foliot.errors import ConfigurationError
@@ -75,3 +77,29 @@ async def test_a_url_of_sqs_that_can_not_be_used_is_refused(url: str, why: str) 
     with pytest.raises(ConfigurationError, match=rf"^dispatch_url: .*{why}") as refused:
         await broker_of(Config(dispatch="sqs", dispatch_url=url)).connect()
     assert "swordfish" not in refused.value.detail
+
+
+@pytest.mark.parametrize(("kind", "package"), PACKAGES)
+def test_a_package_that_is_missing_for_events_or_a_source_is_named_too(
+    monkeypatch: pytest.MonkeyPatch, kind: str, package: str
+) -> None:
+    for module in (package, *(one for one in sys.modules if one.startswith(f"{package}."))):
+        monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, f"foliot.brokers.topics.{kind}", raising=False)
+    url = f"{BROKER_SCHEMES[kind][0]}://user:swordfish@127.0.0.1"
+    with pytest.raises(ConfigurationError, match=rf"^events_url: {kind} needs .*'foliot\[{kind}\]'$"):
+        sender_of("events_url", url)
+    with pytest.raises(ConfigurationError, match=rf"^kind: {kind} needs .*'foliot\[{kind}\]'$"):
+        receiver_of(kind, url, topic="orders", group="foliot-orders")
+
+
+@pytest.mark.process
+def test_processes_without_a_broker_load_no_library_of_one() -> None:
+    modules = ("foliot.assembly", "foliot.worker_assembly", "foliot.scheduler.node", "foliot.worker.node")
+    packages = [package for _, package in PACKAGES]
+    program = (
+        f"import sys\nfor name in {modules!r}: __import__(name)\n"
+        f"print([name for name in {packages!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
