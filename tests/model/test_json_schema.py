@@ -286,3 +286,34 @@ def test_random_schemas_never_break_a_check() -> None:
         except UnusableSchema:
             continue
         checker.fault_in(dice.choice(values))
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        (True, [1, "a", {}], None),
+        ({"type": "object"}, [{}, {"a": 1}], [{"a": 1}, 3]),
+        (
+            {"type": "object", "properties": {"a": {"type": "integer"}}},
+            [{"a": 1}, {}, {"b": 2}],
+            [{"a": 1}, {"a": "x"}],
+        ),
+        ({"type": "object", "required": ["a"], "properties": {"a": {}}}, [{"a": None}], [{"a": 1}, {}]),
+        ({"type": "object", "properties": {}, "additionalProperties": False}, [{}], [{}, {"a": 1}]),
+    ],
+)
+def test_values_that_are_checked_together_get_the_answers_of_each_alone(
+    schema: Any, good: list[Any], bad: list[Any] | None
+) -> None:
+    checker = Checker.of(schema)
+    assert checker.takes_all(good)
+    assert all(checker.fault_in(value) is None for value in good)
+    if bad is not None:
+        assert not checker.takes_all(bad)
+        assert [checker.fault_in(value) is None for value in bad] == [True, False]
+
+
+def test_a_schema_that_only_python_can_check_is_never_said_to_take_all() -> None:
+    checker = Checker.of({"type": "object", "minProperties": 1})
+    assert not checker.takes_all([{"a": 1}])
+    assert checker.fault_in({"a": 1}) is None

@@ -111,3 +111,41 @@ async def test_stopping_writes_pending_items_and_refuses_new_ones(doubler: Doubl
     assert [future.result() for future in pending] == [2, 4]
     with pytest.raises(StoreUnavailable, match="this client is closed"):
         doubler.add_from_thread(3)
+
+
+async def test_callers_in_another_event_loop_get_their_own_results(doubler: Doubler) -> None:
+    async def ask() -> list[object]:
+        answers = [doubler.add_from_loop(item) for item in (1, 7, 2)]
+        return list(await asyncio.gather(*answers, return_exceptions=True))
+
+    one, refused, other = await asyncio.to_thread(asyncio.run, ask())
+    assert (one, type(refused), other) == (2, Invalid, 4)
+
+
+async def test_an_item_that_another_event_loop_gave_up_is_not_written(doubler: Doubler) -> None:
+    async def ask() -> int:
+        doubler.is_open.clear()
+        first = doubler.add_from_loop(0)
+        while not doubler.batches:
+            await asyncio.sleep(0)
+        given_up, kept = doubler.add_from_loop(1), doubler.add_from_loop(2)
+        given_up.cancel()
+        doubler._home.call_soon_threadsafe(doubler.is_open.set)
+        await first
+        return await kept
+
+    assert await asyncio.to_thread(asyncio.run, ask()) == 4
+    assert doubler.batches == [[0], [2]]
+
+
+async def test_a_loop_that_has_closed_does_not_disturb_the_others(doubler: Doubler) -> None:
+    async def leave() -> None:
+        doubler._home.call_soon_threadsafe(doubler.is_open.clear)
+        doubler.add_from_loop(1)
+        while not doubler.batches:
+            await asyncio.sleep(0)
+
+    await asyncio.to_thread(asyncio.run, leave())
+    here = doubler.add_from_loop(2)
+    doubler.is_open.set()
+    assert await here == 4

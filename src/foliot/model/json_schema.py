@@ -14,7 +14,7 @@ Schemas come from the code of tasks and workflows, so they may be of any size an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -83,7 +83,7 @@ Check = Callable[[Any, Pass], Fault | None]
 class Checker:
     """A compiled schema."""
 
-    __slots__ = ("_check", "_type", "schema")
+    __slots__ = ("_check", "_list_type", "_takes_any_object", "_type", "schema")
 
     def __init__(self, schema: Mapping[str, Any] | bool) -> None:
         """Raises `UnusableSchema`."""
@@ -95,6 +95,8 @@ class Checker:
         self._type: Any = None
         with suppress(NotSimple):
             self._type = type_of_schema(schema)
+        self._takes_any_object = self._type == dict[str, Any]
+        self._list_type: Any = None if self._type is None else list[self._type]  # type: ignore[name-defined]
 
     @classmethod
     def of(cls, schema: object) -> Checker:
@@ -110,7 +112,7 @@ class Checker:
         return cls(schema)
 
     def fault_in(self, value: object, *, unknown: Unknown | None = None) -> Fault | None:
-        if self._check is None:
+        if self._check is None or (self._takes_any_object and type(value) is dict):
             return None
         if self._type is not None:
             try:
@@ -123,6 +125,19 @@ class Checker:
             return self._check(value, Pass(unknown))
         except (TookTooLong, RecursionError):
             return None
+
+    def takes_all(self, values: Sequence[object]) -> bool:
+        """Whether all values match, decided in a tenth of the time that one after the other takes. False: perhaps
+        not."""
+        if self._check is None or (self._takes_any_object and set(map(type, values)) == {dict}):
+            return True
+        if self._list_type is None:
+            return False
+        try:
+            msgspec.convert(values, self._list_type)
+        except (msgspec.ValidationError, OverflowError, RecursionError):
+            return False
+        return True
 
     def check(self, value: object, *, root: str = "payload", unknown: Unknown | None = None) -> None:
         """Raises `Invalid`, which names the field inside `root`."""

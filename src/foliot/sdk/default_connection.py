@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from foliot.config import from_environment, without_password
 from foliot.errors import ConfigurationError
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """A URL with the token and namespace to use there."""
 
     url: str
@@ -59,11 +57,14 @@ class Server:
 
     def jobs(self) -> Jobs:
         """A client for one-off jobs, of the server or the database."""
-        return self._database() if self._given is None and self._address().is_database else self.client()
+        if self._given is None and (address := self._address()).is_database:
+            return self._database(address)
+        return self.client()
 
     def async_jobs(self) -> AsyncJobs:
         """An async client for one-off jobs. Use it as an async context manager."""
-        return self._database().twin() if self._address().is_database else self.async_client()
+        address = self._address()
+        return self._database(address).twin() if address.is_database else self.async_client()
 
     def client(self) -> Client:
         """A shared client. A forked process gets its own, because processes can't share connections."""
@@ -102,12 +103,13 @@ class Server:
             if process == os.getpid():
                 client.close()
 
-    def _database(self) -> DatabaseClient:
+    def _database(self, address: Address) -> DatabaseClient:
+        key = (os.getpid(), address)
+        if (found := self._databases.get(key)) is not None:
+            return found
         from foliot.sdk.direct_client import DatabaseClient
 
-        address = self._address()
         with self._lock:
-            key = (os.getpid(), address)
             if key not in self._databases:
                 self._databases[key] = DatabaseClient(address.url, address.namespace)
             return self._databases[key]
@@ -127,10 +129,15 @@ class Server:
         return address
 
     def _address(self) -> Address:
-        from foliot.sdk.http_protocol import DEFAULT_URL
+        url = self._url or from_environment("FOLIOT_URL") or _default_url()
+        namespace = os.environ.get("FOLIOT_NAMESPACE", "") if self._namespace is None else self._namespace
+        if url.startswith(DATABASE_SCHEMES):
+            # No token is used there. Each look into the environment takes as long as a tenth of a submission.
+            return Address(url, "", namespace)
+        return Address(url, from_environment("FOLIOT_TOKEN") if self._token is None else self._token, namespace)
 
-        return Address(
-            self._url or from_environment("FOLIOT_URL") or DEFAULT_URL,
-            from_environment("FOLIOT_TOKEN") if self._token is None else self._token,
-            os.environ.get("FOLIOT_NAMESPACE", "") if self._namespace is None else self._namespace,
-        )
+
+def _default_url() -> str:
+    from foliot.sdk.http_protocol import DEFAULT_URL
+
+    return DEFAULT_URL

@@ -144,7 +144,7 @@ class AsyncDatabaseClient:
         keeper, job = await self._keeper(), in_current_trace(job)
         if is_alone(job):
             return await self._wait(create_job(keeper.submission, job))
-        return _made(await asyncio.wrap_future(keeper.batcher.add_from_thread(read_job(job))), is_new=True)
+        return _made(await keeper.batcher.add_from_loop(read_job(job)), is_new=True)
 
     async def create_alike(self, jobs: Alike, *, idempotency_key: str | None = None) -> list[Made]:
         submission = (await self._keeper()).submission
@@ -322,7 +322,8 @@ def _result_of(future: Future[T]) -> T:
 
 
 def _made(run_id: UUID, *, is_new: bool) -> Answer:
-    return _answer({"id": run_id, "created": is_new})
+    shown = Document(id=str(run_id), created=is_new)
+    return Answer(msgspec.json.encode(shown), shown)
 
 
 def _answer(document: object) -> Answer:

@@ -22,9 +22,9 @@ from foliot.errors import Invalid
 from foliot.model.json_schema import DIALECT, SCHEMA_MAX_BYTES, Checker, Unknown, UnusableSchema, invalid
 from foliot.model.json_text import to_plain
 from foliot.model.payloads import within_payload
-from foliot.validation_errors import to_invalid
 from foliot.sdk.type_schemas import NoSchema, Schema, TypeSchemas, with_default
 from foliot.sdk.value_types import ANY, ValueType, from_plain, value_type_of
+from foliot.validation_errors import to_invalid
 
 Function = Callable[..., Any]
 Payload = dict[str, Any]
@@ -144,6 +144,18 @@ class Signature:
         if (fault := self.checker.fault_in(plain, unknown=unknown)) is not None:
             raise invalid(fault, "payload")
         return plain
+
+    def payloads(self, given: Sequence[Given], *, unknown: Unknown | None = None) -> Sequence[Given]:
+        """The payloads of calls by name. Raises `Invalid`, which names the place and the argument."""
+        if self.checker is None or self.checker.takes_all(given):
+            return given
+        found = []
+        for place, payload in enumerate(given):
+            try:
+                found.append(self.payload((), payload, unknown=unknown))
+            except Invalid as error:
+                raise type(error)(f"jobs[{place}].{error.detail}", field=f"jobs[{place}].{error.field}") from None
+        return found
 
     def _named(self, args: Sequence[Any], kwargs: Given) -> Payload:
         names = [one.name for one in self.parameters if one.kind in BY_POSITION]

@@ -121,7 +121,7 @@ class Submitting(Generic[P, R]):
         key = fields.pop("idempotency_key", None)
         signature = self.signature_of_task()
         if signature is not None:
-            payloads = _checked(signature, payloads)
+            payloads = signature.payloads(payloads, unknown=is_template)
         return Alike(fields, payloads), key
 
     def _transactional(self, args: Sequence[Any], kwargs: Payload) -> Job:
@@ -166,16 +166,6 @@ class Prepared(Submitting[P, R]):
 
     def server(self) -> Server:
         return self._server
-
-
-def _checked(signature: Signature, payloads: Sequence[Payload]) -> list[Payload]:
-    found: list[Payload] = []
-    for place, payload in enumerate(payloads):
-        try:
-            found.append(signature.payload((), payload, unknown=is_template))
-        except Invalid as error:
-            raise type(error)(f"jobs[{place}].{error.detail}", field=f"jobs[{place}].{error.field}") from None
-    return found
 
 
 def due(when: datetime | timedelta) -> Job:

@@ -18,8 +18,9 @@ def encode_jsonb(value: dict[str, Any] | list[Any]) -> str:
         text = encode_finite(value).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid(f"payload: this can't be written as JSON: {error}", field="payload") from None
-    # The first test is quick. It also finds escaped backslashes, which the pattern excludes.
-    if "\\u0000" in text and NUL.search(text):
+    # A search for one character takes a fiftieth of the time of the next one. That one also finds escaped backslashes,
+    # which the pattern excludes.
+    if "\\" in text and "\\u0000" in text and NUL.search(text):
         raise Invalid("payload: the character NUL (\\u0000) can't be stored", field="payload")
     return text
 

@@ -5,7 +5,7 @@ Workers of different code may run at the same time. A payload is fine if one ver
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -26,6 +26,10 @@ class Version:
 
     def fault_in(self, payload: Mapping[str, object], unknown: Unknown | None) -> Fault | None:
         return None if self.checker is None else self.checker.fault_in(payload, unknown=unknown)
+
+    def takes_all(self, payloads: Sequence[Mapping[str, object]]) -> bool:
+        """False: perhaps not."""
+        return self.checker is None or self.checker.takes_all(payloads)
 
 
 class TaskVersions:

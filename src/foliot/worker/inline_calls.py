@@ -75,7 +75,6 @@ class PrintingCall(msgspec.Struct, gc=False):
             self.output = None
 
     def end(self, attempted: Attempted) -> Attempted:
-        self.has_ended = True
         # Breaks the circle of call, attempt and task, which the garbage collector does not see.
         self.attempt = None
         return attempted if self.output is None else replace(attempted, output=self.output.value())
@@ -138,14 +137,15 @@ class InlineCalls:
 
     async def _call_each(self) -> None:
         task = cast("asyncio.Task[None]", asyncio.current_task())
-        monotonic, new_context = self._clock.monotonic, self._context.copy
+        monotonic, new_context, set_writer = self._clock.monotonic, self._context.copy, writer.set
         began_at = turn_began_at = monotonic()
         while self._pending:
             claim, options, executor = self._pending.popleft()
             printing, context = PrintingCall(self._output_max_bytes), new_context()
             try:
                 call = executor(decode_payload(claim.payload) if claim.payload else {}, NO_CONTEXT)
-                waits_for = context.run(begin, call, printing)
+                context.run(set_writer, printing)
+                waits_for = context.run(call.send, None)
             except StopIteration as returned:
                 attempted = returned.value
             except asyncio.CancelledError:
@@ -160,7 +160,10 @@ class InlineCalls:
                     asyncio.get_running_loop().call_soon(self._call_pending)
                 attempted = await finish(call, context, waits_for, waiting)
             now = monotonic()
-            self._on_ended(claim, options, printing.end(attempted), now - began_at)
+            printing.has_ended = True
+            if printing.output is not None or printing.attempt is not None:
+                attempted = printing.end(attempted)
+            self._on_ended(claim, options, attempted, now - began_at)
             if task.cancelling():
                 return self._call_pending()
             if now - turn_began_at > TURN_SECONDS:
@@ -168,12 +171,6 @@ class InlineCalls:
                 now = turn_began_at = monotonic()
             began_at = now
         return None
-
-
-def begin(call: Call, printing: PrintingCall) -> Any:
-    """Runs the coroutine to its first wait, in the context of the call. Raises StopIteration if it does not wait."""
-    writer.set(printing)
-    return call.send(None)
 
 
 @types.coroutine
