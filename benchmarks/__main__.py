@@ -17,6 +17,7 @@ import uvloop
 from benchmarks import document, environment, report
 from benchmarks.bench import Bench, opened
 from benchmarks.cpu import Others
+from benchmarks.scenarios import many_workers
 from benchmarks.scenarios.order import ALL, WITH_RIVALS, Scenario
 
 USUAL_SECONDS, FULL_SECONDS = 300.0, 3600.0
@@ -75,7 +76,7 @@ def keep(found: list[dict[str, Any]], path: Path) -> None:
 
 
 def choose(names: str | None, *, has_rivals: bool) -> list[Scenario]:
-    known = {scenario.NAME: scenario for scenario in (*ALL, *WITH_RIVALS)}
+    known = {scenario.NAME: scenario for scenario in (*ALL, *WITH_RIVALS, many_workers)}
     if names is None:
         return [*ALL, *(WITH_RIVALS if has_rivals else ())]
     wanted = names.split(",")
@@ -102,6 +103,11 @@ if __name__ == "__main__":
         action="store_true",
         help="also run `rivals`, `rivals_waits` and `brokers`, which install other schedulers below .rivals/",
     )
+    parser.add_argument(
+        "--capacity",
+        action="store_true",
+        help="only `many_workers`: with --full, 10,000 workers, 1,000,000 schedules and up to 10,000 jobs a second",
+    )
     parser.add_argument("--url", help="a PostgreSQL to use instead of an embedded one; its schema foliot is emptied")
     parser.add_argument(
         "--json",
@@ -114,7 +120,7 @@ if __name__ == "__main__":
         "--document", action="store_true", help="measure nothing: write the results of FILE into docs/performance.md"
     )
     options = parser.parse_args()
-    chosen = choose(options.only, has_rivals=options.rivals)
+    chosen = choose(many_workers.NAME if options.capacity else options.only, has_rivals=options.rivals)
     if options.list:
         print(*(f"{scenario.NAME:<14}{scenario.TITLE}" for scenario in chosen), sep="\n")
     elif options.document:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from benchmarks.bench import Bench, opened
-from benchmarks.scenarios import latency, order
+from benchmarks.scenarios import latency, many_workers, order
 
 from benchmarks import report
 
@@ -30,6 +30,17 @@ async def test_scenario_measures_something(bench: Bench) -> None:
     assert await bench.session.fetchval("select to_regnamespace('yardstick')") is None
 
 
+@pytest.mark.deploy
+@pytest.mark.process
+@pytest.mark.timeout(600)
+async def test_simulated_workers_run_ticks_and_jobs(bench: Bench) -> None:
+    result = await many_workers.measure(bench)
+    idle, busy = result.rows
+    assert idle.figures["api_cores"] is not None
+    assert (busy.figures["submitted_per_second"] or 0) > 0
+    assert (busy.figures["ended_per_second"] or 0) > (busy.figures["submitted_per_second"] or 0), "no tick was run"
+
+
 def test_wait_during_which_a_core_was_taken_away_is_marked() -> None:
     waits = latency.told_apart([0.001, 0.02, 0.002], [5.0, 5.0, 5.01, 5.01])
     assert latency.undisturbed(waits) == [0.001, 0.002]
@@ -37,7 +48,7 @@ def test_wait_during_which_a_core_was_taken_away_is_marked() -> None:
 
 
 def test_every_scenario_has_a_unique_name_and_a_title() -> None:
-    every = (*order.ALL, *order.WITH_RIVALS)
+    every = (*order.ALL, *order.WITH_RIVALS, many_workers)
     names = [scenario.NAME for scenario in every]
     assert len(set(names)) == len(names)
     assert all(scenario.TITLE for scenario in every)

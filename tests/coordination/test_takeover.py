@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 
 # Leases in PostgreSQL that can't explain a takeover within a test.
 LONG_LEASES = {"FOLIOT_SHARD_TTL_SECONDS": "600", "FOLIOT_SHARD_RENEW_SECONDS": "200"}
+DEATHS = 3
+TAKEN_SECONDS = 3.0
 
 
 def node(database_url: str, settings: dict[str, Any], more: dict[str, str] | None = None) -> FoliotProcess:
@@ -55,24 +57,33 @@ def seconds_between(first: dict[str, Any], second: dict[str, Any]) -> float:
     return (datetime.fromisoformat(second["at"]) - datetime.fromisoformat(first["at"])).total_seconds()
 
 
-async def test_the_shards_of_a_killed_node_move_when_its_session_ends(
+async def test_the_shards_of_a_killed_node_move_within_three_seconds_of_the_end_of_its_session(
     server: CoordinatorServer, database_url: str, sql: Any
 ) -> None:
-    settings = server.settings()
-    async with node(database_url, settings, LONG_LEASES) as first, node(database_url, settings, LONG_LEASES) as second:
-        await until_owned(sql, (first, 50), (second, 50))
+    settings, took = server.settings(), []
+    async with node(database_url, settings, LONG_LEASES) as survivor:
+        # A busy machine may need longer, but hardly three times in a row.
+        for number in range(1, DEATHS + 1):
+            async with node(database_url, settings, LONG_LEASES) as victim:
+                await until_owned(sql, (survivor, 50), (victim, 50))
 
-        async def is_shown() -> bool:
-            shown = await server.shards(settings["coordination_prefix"])
-            return sorted(len(shards.split(",")) for shards in shown) == [50, 50]
+                async def is_shown() -> bool:
+                    shown = await server.shards(settings["coordination_prefix"])
+                    return sorted(len(shards.split(",")) for shards in shown) == [50, 50]
 
-        await until(is_shown)
-        first.kill_tree()
-        gone = await second.event("MembersGone", count=1)
-        await until_owned(sql, (second, 100))
-        taken = await until(lambda: all_taken(second, after=gone))
-        # At most three are promised. A busy machine may need more.
-        assert 0 <= seconds_between(gone, taken) < 10
+                await until(is_shown)
+                victim.kill_tree()
+                gone = await until(lambda: nth(survivor, "MembersGone", number))  # noqa: B023
+                taken = await until(lambda: all_taken(survivor, after=gone))  # noqa: B023
+                took.append(seconds_between(gone, taken))
+    print(f"{server.kind}: shards moved {took} s after the end of a session")  # noqa: T201
+    assert 0 <= min(took) <= TAKEN_SECONDS
+
+
+async def nth(process: FoliotProcess, name: str, number: int) -> dict[str, Any]:
+    """The event of this name with this number, or nothing."""
+    found = [event for event in process.events if event["event"] == name]
+    return found[number - 1] if len(found) >= number else {}
 
 
 async def test_a_frozen_node_loses_its_shards_and_gets_a_share_when_it_wakes(

@@ -31,9 +31,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from foliot.clock import Clock
@@ -81,7 +82,7 @@ class CoordinatedBeats:
         self._beat_at = self._look_at = self._early_until = self._lease_until = 0.0
         self._last = Beat(True, {})
         self._is_lost = False
-        self._ending: set[asyncio.Task[None]] = set()
+        self._under_way: set[asyncio.Task[None]] = set()
 
     async def beat(self, worker_id: UUID, held: Sequence[Key], left_running: int = 0) -> Beat:
         if worker_id != self._worker_id:
@@ -105,8 +106,8 @@ class CoordinatedBeats:
             self._appearing.cancel()
             await asyncio.wait([self._appearing])
         self._forget()
-        if self._ending:
-            await asyncio.wait(self._ending)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
 
     async def _look_for(self, presence: Presence) -> str:
         """Why the entry can't be relied on; empty if it is there."""
@@ -129,22 +130,35 @@ class CoordinatedBeats:
                     self._forget()
                 raise
         else:
-            is_due = asked_at >= self._beat_at or asked_at < self._early_until
             # The long lease outlasts some trouble of PostgreSQL.
             self._last = replace(self._last, to_end={}, owns_unheld=False)
-            with suppress(StoreUnavailable, TimeoutError):
-                async with asyncio.timeout(ANSWER_SHARE * self._session_seconds):
-                    if is_due:
-                        await self._renew(asked_at, worker_id, held, left_running)
-                    elif held and asked_at >= self._look_at:
-                        self._last = await self._workers.look(worker_id, held, self._lease.session_id)
-                        self._look_at = asked_at + self._config.worker_beat_seconds
+            if asked_at >= self._beat_at or asked_at < self._early_until:
+                await self._try(self._renew(asked_at, worker_id, held, left_running))
+            elif held and asked_at >= self._look_at:
+                await self._try(self._look(asked_at, worker_id, held, self._lease.session_id))
         if not self._last.is_renewed:
             return self._last
         pause = self._session_seconds / 3
         self._early_until = asked_at + pause * 0.9
         trusted = min(self._session_seconds, self._lease_until - asked_at)
         return replace(self._last, lease_seconds=trusted, next_seconds=pause)
+
+    async def _try(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does not wait for PostgreSQL, nor for the end of a statement that is given up, which may need an answer."""
+        task = own_task(work, name="ask PostgreSQL")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        try:
+            await asyncio.wait([task], timeout=ANSWER_SHARE * self._session_seconds)
+        finally:
+            task.cancel()
+        if task.done():
+            with suppress(StoreUnavailable):
+                task.result()
+
+    async def _look(self, asked_at: float, worker_id: UUID, held: Sequence[Key], session_id: UUID) -> None:
+        self._last = await self._workers.look(worker_id, held, session_id)
+        self._look_at = asked_at + self._config.worker_beat_seconds
 
     async def _renew(self, asked_at: float, worker_id: UUID, held: Sequence[Key], left_running: int) -> None:
         """Renews the long lease."""
@@ -176,8 +190,8 @@ class CoordinatedBeats:
         self._appear_at = max(self._appear_at, self._clock.monotonic())
         if presence is not None:
             ending = own_task(_end(presence), name="end an entry")
-            self._ending.add(ending)
-            ending.add_done_callback(self._ending.discard)
+            self._under_way.add(ending)
+            ending.add_done_callback(self._under_way.discard)
 
     def _lose(self, why: str) -> None:
         if not self._is_lost:
