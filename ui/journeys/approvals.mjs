@@ -3,7 +3,7 @@ export const isPhone = true;
 /** Somebody with a phone sees what waits for a decision, approves one and refuses the other. */
 export default async function journey({ page, base, api, until, look }) {
   await page.goto(`${base}/ui/approvals`);
-  await page.getByRole("heading", { name: "Nobody waits for a decision" }).waitFor();
+  await page.getByRole("heading", { name: "No run waits for a decision" }).waitFor();
   await look("no approvals");
   const step = { key: "decide", signal: { timeout_seconds: 3600 }, metadata: { amount: "<b>12,000 EUR</b>", by: "Ada" } };
   const { id } = await api("POST", "/v1/workflows", { name: "payout", steps: [step, { key: "pay", command: "echo paid", after: ["decide"] }] });
@@ -21,5 +21,5 @@ export default async function journey({ page, base, api, until, look }) {
   await page.getByRole("textbox", { name: /Note/ }).fill("too expensive");
   await page.getByRole("dialog").getByRole("button", { name: "Refuse" }).click();
   await until(async () => (await api("GET", `/v1/runs/${refund}`)).state === "failed", "the refused run fails");
-  await page.getByRole("heading", { name: "Nobody waits for a decision" }).waitFor();
+  await page.getByRole("heading", { name: "No run waits for a decision" }).waitFor();
 }

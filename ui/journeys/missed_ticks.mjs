@@ -39,7 +39,7 @@ export default async function journey({ page, base, api, ask, until, look }) {
   await page.keyboard.press("ArrowRight");
   await until(async () => /Overlap 1/.test(await timeline.getAttribute("aria-valuetext")), "the next bar is the tick that was left out");
   await page.keyboard.press("Enter");
-  await page.getByRole("link", { name: "Open the run that was in the way" }).waitFor();
+  await page.getByRole("link", { name: "Open the blocking run" }).waitFor();
   await page.getByRole("button", { name: "Look closer" }).click();
   await page.getByRole("slider", { name: "Ticks of hourly, hour" }).waitFor();
   await page.getByRole("button", { name: "Week", exact: true }).click();

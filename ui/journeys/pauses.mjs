@@ -24,7 +24,7 @@ export default async function journey({ page, base, api, ask, until, look }) {
   await row.getByText("in 7 h").waitFor();
   await row.getByRole("button", { name: "End the pause of nightly" }).click();
   await row.waitFor({ state: "detached" });
-  await page.getByText("nightly goes on.").locator("..").getByRole("button", { name: "Undo" }).click();
+  await page.getByText("nightly continues.").locator("..").getByRole("button", { name: "Undo" }).click();
   await row.getByText("<b>holidays</b>").waitFor();
   const { items } = await api("GET", "/v1/pauses");
   if (items.length !== 1 || !items[0].until_at) throw new Error(`undoing has not restored the pause: ${JSON.stringify(items)}`);

@@ -22,7 +22,7 @@ export default async function journey({ page, base, api, ask, until, look }) {
   await card.getByRole("button", { name: `More actions: ${worker.name}` }).click();
   await page.getByRole("menuitem", { name: "Drain" }).click();
   await page.getByText(`${worker.name} will take no more runs.`).locator("..").getByRole("button", { name: "Undo" }).click();
-  await page.getByText(`${worker.name} goes on as before.`).waitFor();
+  await page.getByText(`${worker.name} continues as before.`).waitFor();
   await page.getByRole("button", { name: "Drain by label" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("checkbox", { name: /pool=gpu/ }).check();

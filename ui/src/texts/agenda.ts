@@ -5,7 +5,7 @@ const plural = (count: number, one: string, many = `${one}s`) => `${number(count
 
 export const words = {
   title: "Agenda",
-  lead: "Everything that will fire, when it gets crowded, and how many slots that needs.",
+  lead: "All coming ticks, busy times, and the slots that they need.",
   spans: { day: "Day", week: "Week" },
   span: "Length",
   by: "Group by",

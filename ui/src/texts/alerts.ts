@@ -3,10 +3,10 @@ import { number } from "~/model/numbers";
 
 export const words = {
   title: "Alerts",
-  lead: "What is wrong now, and who is told about it.",
+  lead: "Problems that are open now, and the messages about them.",
   severities: { critical: "Critical", warning: "Warning", info: "Info" } as Record<string, string>,
   pending: "Waiting",
-  pendingHint: "The condition has not held for long enough yet. Nobody was told.",
+  pendingHint: "The condition has not held for long enough yet. No message was sent.",
   since: "Since",
   about: "About",
   rule: "Rule",
@@ -35,7 +35,7 @@ export const words = {
   silenceConfirm: "Silence",
   silenced: (rule: string) => `${rule} is silent.`,
   reason: "Reason",
-  reasonMissing: "Write why, for those who wonder.",
+  reasonMissing: "Give a reason.",
   until: "until",
   emptyTitle: "No alert is open",
   emptyHint: "An alert appears here when the condition of a rule holds, and goes when it ends.",

@@ -44,7 +44,7 @@ export const words = {
 
   note: "Note",
   noteHint: "For everybody who looks at this group.",
-  noteEmpty: "What did you find out? A note helps whoever looks next.",
+  noteEmpty: "What did you find out? A note helps the next person.",
   noteAdd: "Write a note …",
   noteEdit: "Edit",
   noteTitle: "Note about this error",
@@ -83,7 +83,7 @@ export const words = {
   checkpoints: "Keep recorded steps",
   checkpointsHint: "Durable functions go on after the steps they have finished. Otherwise they start again.",
   again: "Replayed ones too",
-  againHint: "Some of those selected have been replayed before.",
+  againHint: "Some of the selected runs have been replayed before.",
   dismissedIncluded: "Dismissed ones too",
   counting: "Counting …",
   confirm: (count: number, isOneFirst: boolean) => (isOneFirst ? `Replay one, then ${number(count - 1)}` : `Replay ${plural(count, "run")}`),

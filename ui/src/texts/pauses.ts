@@ -3,7 +3,7 @@ import { number } from "~/model/numbers";
 
 export const words = {
   title: "Pauses",
-  lead: "All that is kept from starting, by people or by failures.",
+  lead: "Everything that is paused, by people or by circuit breakers.",
   kinds: { everything: "Everything", queue: "Queue", task: "Task", job: "Job", circuit: "Circuit" },
   effects: {
     everything: "No run starts, in any namespace.",
@@ -17,7 +17,7 @@ export const words = {
   by: "By",
   since: "Since",
   until: "Until",
-  untilResumed: "somebody resumes it",
+  untilResumed: "it is resumed",
   untilProbed: "a run of it succeeds",
   probing: "A run is being tried.",
   pause: "Pause …",
@@ -30,7 +30,7 @@ export const words = {
   endNamed: (name: string) => `End the pause of ${name}`,
   close: "Close circuit",
   closeNamed: (name: string) => `Close circuit of ${name}`,
-  ended: (name: string) => `${name} goes on.`,
+  ended: (name: string) => `${name} continues.`,
   closed: (name: string) => `The circuit of ${name} is closed. Its runs start again.`,
   paused: (name: string) => `${name} is paused.`,
   changed: (name: string) => `The pause of ${name} is changed.`,
@@ -40,7 +40,7 @@ export const words = {
   name: "Name",
   nameMissing: "Write its name.",
   reason: "Reason",
-  reasonHint: "Everybody who sees the pause sees it.",
+  reasonHint: "The reason is shown with the pause.",
   confirm: "Pause",
   save: "Save",
   emptyTitle: "Nothing is paused",

@@ -52,7 +52,7 @@ export const scheduling = {
   calendar: "Calendar",
   noCalendar: "none",
   excluded: "On excluded days",
-  overlap: "If the previous run still goes on",
+  overlap: "While the previous run is open",
   catchup: "After downtime",
   window: "Catch up at most",
   windowHint: "Older ticks are only recorded.",
@@ -74,7 +74,7 @@ export const scheduling = {
   created: (name: string) => `${name} is scheduled.`,
   saved: "The schedule has changed.",
   nothingChanged: "Nothing has changed.",
-  notYet: "First mend what is marked.",
+  notYet: "Correct the marked fields first.",
   conflict: {
     title: "Somebody changed it meanwhile",
     text: "Your change was not saved. Compare, then decide.",
@@ -88,8 +88,8 @@ export const scheduling = {
     names: { kind: "Kind", cron: "Cron", every: "Every", timezone: "Time zone", dst_gap: "Clocks forward", dst_fold: "Clocks back", calendar: "Calendar", on_excluded: "Excluded days", overlap: "Overlap", catchup: "After downtime", catchup_window: "Catch up at most", jitter_seconds: "Jitter", start_at: "Not before", end_at: "Not after", max_runs: "Ends after" } as Record<string, string>,
   },
   simulation: {
-    title: "What it will do",
-    waiting: "Mend the schedule to see what it will do.",
+    title: "Preview",
+    waiting: "Correct the schedule to see a preview.",
     perWeek: (count: number) => `${some(count)} ${count === 1 ? "fire" : "fires"} a week`,
     more: (count: number) => `${some(count)} more a week than now`,
     fewer: (count: number) => `${some(count)} fewer a week than now`,

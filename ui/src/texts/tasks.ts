@@ -20,7 +20,7 @@ export const words = {
   meanings: {
     disabled: "New jobs with it are refused here.",
     open: "Its last runs failed, so none start for a while. Then one is tried.",
-    paused: "None of its runs start until somebody resumes it.",
+    paused: "None of its runs start until it is resumed.",
     unserved: "No live worker offers it, so its runs wait.",
     failing: "Its last run failed. After more failures in a row, its circuit opens.",
     ready: "Workers offer it.",
@@ -45,7 +45,7 @@ export const words = {
   figures: {
     workers: "Workers",
     versions: (count: number) => (count > 1 ? `in ${plural(count, "version")}` : "live, and offer it"),
-    noWorkers: "nobody offers it",
+    noWorkers: "no worker offers it",
     p50: "Half take at most",
     p95: "95 % take at most",
     ended: "Ended",
@@ -73,7 +73,7 @@ export const words = {
   workersOf: "Workers that offer it",
   more: (count: number) => `and ${number(count)} more`,
   dead: "Failed for good",
-  deadHint: "Groups of its errors that nobody has replayed or dismissed.",
+  deadHint: "Groups of its errors that were neither replayed nor dismissed.",
   runs: "Its runs",
   noRuns: "It has not run in the last days",
 

@@ -45,7 +45,7 @@ export const words = {
   },
   names: {
     cron: "Cron expression", every: "Every", times: "Times", after: "After", timezone: "Time zone", dst_gap: "When clocks go forward", dst_fold: "When clocks go back",
-    start_at: "Begins", end_at: "Ends", calendar: "Calendar", on_excluded: "On excluded days", jitter_seconds: "Jitter in seconds", overlap: "If the previous run still goes on",
+    start_at: "Begins", end_at: "Ends", calendar: "Calendar", on_excluded: "On excluded days", jitter_seconds: "Jitter in seconds", overlap: "While the previous run is open",
     catchup: "After downtime", catchup_window_seconds: "Catch up at most, in seconds", catchup_max: "Catch up at most", grace_seconds: "Late from, in seconds",
     queue: "Queue", priority: "Priority", tags: "Tags", retries: "Retries", timeout_seconds: "Time limit in seconds",
   } as Record<string, string>,

@@ -101,7 +101,7 @@ export const workflows = {
   redriveBlocked: { live: "It has not ended yet.", good: "No step failed or was cancelled." },
   cancel: "Cancel …",
   cancelTitle: "Cancel this workflow?",
-  cancelHint: "Steps that wait end at once. Workers are asked to stop those that run.",
+  cancelHint: "Steps that wait end at once. Workers are asked to stop running ones.",
   teardown: "Run teardown steps before it ends",
   teardownHint: "They clean up after the others. Without them, everything ends at once.",
   cancelled: "It is being cancelled.",
@@ -122,8 +122,8 @@ export const workflows = {
 
 export const approvals = {
   title: "Approvals",
-  lead: "Runs that wait until somebody decides.",
-  emptyTitle: "Nobody waits for a decision",
+  lead: "Runs that wait for a decision.",
+  emptyTitle: "No run waits for a decision",
   emptyHint: "A step with a signal waits here until it is approved or refused. Try one:",
   since: "Waiting since",
   until: "Gives up",
@@ -139,7 +139,7 @@ export const approvals = {
 
 export const checkpoints = {
   tab: "Checkpoints of the function",
-  lead: "What this durable function has recorded. A new attempt continues after it.",
+  lead: "The records of this durable function. A new attempt continues after it.",
   columns: { status: "Status", name: "Name", kind: "Kind", attempt: "Attempt", began: "Began", took: "Took", result: "Result" },
   kinds: { step: "Step", transaction: "Transaction", sleep: "Sleep", signal: "Signal", call: "Call" } as Record<string, string>,
   statuses: { done: "Done", failed: "Failed", waiting: "Waiting" } as Record<string, string>,
