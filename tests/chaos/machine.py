@@ -29,34 +29,43 @@ class Machine:
     def __init__(self, root: int) -> None:
         """`root`: the process that is ours, with all that it has ever started."""
         self._root = root
-        self._ours: set[tuple[int, int]] = set()
-        self._at, self._stolen, self._others = monotonic_us(), stolen_by_core(), self._read_others()
+        self.ours: dict[tuple[int, int], int] = {}
+        """Our processes, each with the time for which it was busy."""
+        self._read()
 
     def sample(self) -> Taken:
-        """Since the last sample."""
-        since, stolen, others = self._at, self._stolen, self._others
-        self._at, self._stolen, self._others = monotonic_us(), stolen_by_core(), self._read_others()
+        """Since the last sample. Processes that have ended are ours no more: each costs a moment of truth."""
+        since, busy, stolen, before = self._at, self._busy, self._stolen, self.ours
+        self._read()
         seconds = max(self._at - since, 1) / SECOND
-        used = sum(busy - others[key] for key, busy in self._others.items() if key in others)
+        used = sum(ticks - before.get(key, 0) for key, ticks in self.ours.items())
+        others = max(0, self._busy - busy - used)
         return Taken(
             since,
             max(self._at, since + 1),
             max(after - before for before, after in zip(stolen, self._stolen, strict=True)) * TICK / seconds,
-            used * TICK / seconds / len(stolen),
+            others * TICK / seconds / len(stolen),
         )
 
-    def _read_others(self) -> dict[tuple[int, int], int]:
+    def _read(self) -> None:
+        self._at = monotonic_us()
+        self._stolen, self._busy = stolen_by_core(), busy_on_all_cores()
         processes = dict(read_processes())
         ours = {self._root} & processes.keys()
         # Those that outlived their parents are known from before.
-        ours |= {pid for pid, one in processes.items() if (pid, one.began) in self._ours}
+        ours |= {pid for pid, one in processes.items() if (pid, one.began) in self.ours}
         is_growing = True
         while is_growing:
             more = {pid for pid, one in processes.items() if one.parent in ours and pid not in ours}
             ours |= more
             is_growing = bool(more)
-        self._ours = {(pid, processes[pid].began) for pid in ours}
-        return {(pid, one.began): one.busy for pid, one in processes.items() if pid not in ours}
+        self.ours = {(pid, processes[pid].began): processes[pid].busy for pid in ours}
+
+
+def busy_on_all_cores() -> int:
+    """In ticks: for users, nice users, the system and interrupts."""
+    fields = [int(field) for field in (PROCESSES / "stat").read_text().split("\n", 1)[0].split()[1:]]
+    return sum(fields[place] for place in (0, 1, 2, 5, 6))
 
 
 def stolen_by_core() -> list[int]:
