@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 from uuid import UUID
 
 from fastapi import Query
@@ -28,15 +28,18 @@ from foliot.model.job_request import EARLIEST, LATEST
 from foliot.model.namespace import Namespace
 from foliot.model.states import TERMINAL
 from foliot.store.lookup import find_job, find_run, job_id_of
-from foliot.store.run_lists import PayloadValue, RunFilter, RunItem, Sort, Span, Where
+from foliot.store.run_lists import Page, PayloadValue, RunFilter, RunItem, Sort, Span, Where
 from foliot.store.store import Store
 from foliot.store.workflow_lists import Parent
 
+C = TypeVar("C")
 LOOK_BACK = timedelta(days=7)
 # The finished runs that overviews count.
 FINISHED_WITHIN = timedelta(days=1)
 # The rows that a page reads at most to find matching runs.
 SCAN_MAX = 10_000
+# Most pages are full after a first look at few runs. Only for a filter that fits rarely, all are read.
+FIRST_LOOK = 1_000
 # Up to this number, the children of a parent are read by parent and sorted. A parent with more children has most of the
 # runs between their ids.
 FEW = 20_000
@@ -164,15 +167,15 @@ async def find_runs(
         begin, end = search.begin or EARLIEST, search.end or LATEST
         return await find_job_runs(store, search.job_id, search.wanted, begin, end, after=after, limit=limit)
     where, is_exact = search.place
-    scan = limit + 1 if is_exact else SCAN_MAX
+    lists, wanted = store.run_lists, search.wanted
     if order == "created":
-        span = search.span()
-        page = await store.run_lists.list_oldest_runs(
-            where, id_of(after, "after") if after else FIRST_ID, span, search.wanted, limit=limit, scan=scan
+        place, span = id_of(after, "after") if after else FIRST_ID, search.span()
+        page = await _looked(
+            lambda scan: lists.list_oldest_runs(where, place, span, wanted, limit=limit, scan=scan), limit, is_exact
         )
     else:
         span = search.span(id_of(after, "after") if after else LAST_ID)
-        page = await store.run_lists.list_runs(where, span, search.wanted, limit=limit, scan=scan)
+        page = await _looked(lambda scan: lists.list_runs(where, span, wanted, limit=limit, scan=scan), limit, is_exact)
     return Found(page.items, str(page.following) if page.following else None, search.since)
 
 
@@ -180,9 +183,23 @@ async def find_job_runs(
     store: Store, job_id: UUID, wanted: RunFilter, since: datetime, until: datetime, *, after: str, limit: int
 ) -> Found:
     before = min(cursor_of(after), (until, FIRST_ID)) if after else (until, FIRST_ID)
-    scan = limit + 1 if wanted.is_empty else SCAN_MAX
-    page = await store.run_lists.list_job_runs(job_id, before, since, wanted, limit=limit, scan=scan)
+    lists = store.run_lists
+    page = await _looked(
+        lambda scan: lists.list_job_runs(job_id, before, since, wanted, limit=limit, scan=scan),
+        limit,
+        wanted.is_empty,
+    )
     return Found(page.items, cursor_text(*page.following) if page.following else None, None)
+
+
+async def _looked(read: Callable[[int], Awaitable[Page[RunItem, C]]], limit: int, is_exact: bool) -> Page[RunItem, C]:
+    first, *more = (limit + 1,) if is_exact else (min(FIRST_LOOK, SCAN_MAX), SCAN_MAX)
+    page = await read(first)
+    for scan in more:
+        if len(page.items) >= limit or page.following is None:
+            break
+        page = await read(scan)
+    return page
 
 
 async def _first_runs(store: Store, search: Search, sort: Sort, limit: int) -> Found:

@@ -129,6 +129,28 @@ async def test_a_rare_run_is_found_after_empty_pages(
     assert await listed_ids(client, task="simulate") == [str(rare)]
 
 
+async def test_a_page_that_few_runs_fill_reads_no_more_of_them(
+    client: httpx.AsyncClient, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_filters, "FIRST_LOOK", 3)
+    asked: list[int] = []
+    really = store.run_lists.list_runs
+
+    async def noted(*arguments: Any, scan: int, **more: Any) -> Any:
+        asked.append(scan)
+        return await really(*arguments, scan=scan, **more)
+
+    monkeypatch.setattr(store.run_lists, "list_runs", noted)
+    rare = await insert(store, task="simulate", queue="default")
+    common = [str(await insert(store)) for _ in range(12)]
+    assert (await client.get("/v1/runs", params={"task": "simulate"})).json()["items"][0]["id"] == str(rare)
+    assert asked == [3, run_filters.SCAN_MAX]
+    asked.clear()
+    task = (await client.get(f"/v1/runs/{common[0]}")).json()["task"]
+    assert await listed_ids(client, task=task, limit=2) == common[::-1]
+    assert asked[:5] == [3] * 5
+
+
 async def test_runs_of_a_job_by_name_and_by_id_latest_tick_first(client: httpx.AsyncClient, store: Store) -> None:
     job = await make_job(store, name="nightly", task="send_invoice", every="1h")
     start = datetime(2026, 1, 1, tzinfo=UTC)
