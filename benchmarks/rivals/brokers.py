@@ -34,7 +34,7 @@ SERVERS: tuple[tuple[str, Started, tuple[Rival, ...]], ...] = (
 )
 NOTE = (
     "per_second: from the first start of a job to the last; milliseconds: from the return of the call that submits to "
-    "the start; store_us: CPU time of the broker and of PostgreSQL"
+    "the start; store_us: CPU time of PostgreSQL for Foliot, and of the broker for the others"
 )
 
 
