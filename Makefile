@@ -1,14 +1,14 @@
-# Foliot's commands. Each sets up what it needs in .venv and is quick the second time.
+# The commands of this repository. Each prepares .venv as needed, so only the first run is slow.
 PYTHON ?= python3
 VENV := .venv
 ARGS ?=
 SERVER ?= http://127.0.0.1:8000
-# More than this machine has cores: much of what a test does is wait for a lease or a signal.
+# More processes than cores: tests spend much of their time waiting for leases and signals.
 TEST_PROCESSES ?= 4
 DEPLOY_PROCESSES ?= 3
-# A test that fails is a failure. RERUNS=1 repeats it once, to find out whether it is flaky.
+# Failed tests are not repeated. RERUNS=1 repeats each once, to find out whether it is flaky.
 RERUNS ?= 0
-# Of `make chaos`. SEED=0: any; it is printed.
+# For `make chaos`. SEED=0 picks a seed and prints it.
 MINUTES ?= 5
 SEED ?= 0
 RATE ?= 300
@@ -25,7 +25,7 @@ up: $(RUNTIME_READY) ## run everything on http://127.0.0.1:8000 with an embedded
 	@$(VENV)/bin/python tools/build_ui.py --if-possible
 	@exec $(VENV)/bin/foliot up --data .foliot $(ARGS)
 
-ui: $(DEV_READY) ## build the web UI; `make up` does it by itself
+ui: $(DEV_READY) ## build the web UI; `make up` does so, too
 	@$(VENV)/bin/python tools/build_ui.py
 
 ui-dev: ui-types ## serve the web UI from its sources, for a Foliot on port 8000; SERVER=http://127.0.0.1:8123
@@ -40,7 +40,7 @@ ui-budgets: $(DEV_READY) ## measure the web UI with 1,000,000 runs and 5,000 ste
 	@$(VENV)/bin/python tools/build_ui.py --with-tests
 	@BUDGET_RUNS=1000000 BUDGET_STEPS=5000 JOURNEYS=budgets $(VENV)/bin/python -m pytest tests/ui/test_journeys.py -q -s
 
-screenshots: $(DEV_READY) ## take the pictures of README and docs from a demo, in ten minutes; ARGS="--url http://127.0.0.1:8000" for a running one
+screenshots: $(DEV_READY) ## take the screenshots of README and docs from a demo, in ten minutes; ARGS="--url http://127.0.0.1:8000" for a running one
 	@$(VENV)/bin/python tools/build_ui.py --with-tests
 	@$(VENV)/bin/python -m tools.screenshots $(ARGS)
 
@@ -74,28 +74,28 @@ check: $(DEV_READY) ## format, lint, types, layers, spelling, plain English
 format: $(DEV_READY) ## rewrite the sources in the house format
 	@$(VENV)/bin/ruff check --fix --quiet . ; $(VENV)/bin/ruff format .
 
-bench: $(DEV_READY) ## measure this checkout beside raw SQL, in under ten minutes; ARGS="--only drain" or "--full" or "--rivals"
+bench: $(DEV_READY) ## measure this checkout, compared with plain SQL, in under ten minutes; ARGS="--only drain" or "--full" or "--rivals"
 	@$(VENV)/bin/python -m benchmarks $(ARGS)
 
-chaos: $(DEV_READY) ## a cluster in trouble, and a look whether anything was lost; MINUTES=60 SEED=7 RATE=300
+chaos: $(DEV_READY) ## run a cluster under faults and check that nothing is lost; MINUTES=60 SEED=7 RATE=300
 	@$(VENV)/bin/python -m tests.chaos run --minutes $(MINUTES) --seed $(SEED) --rate $(RATE) $(ARGS)
 
-deaths: $(DEV_READY) ## a thousand workers and two hundred scheduler nodes die: how soon is each made good? half an hour; ARGS="--workers 30 --schedulers 6"
+deaths: $(DEV_READY) ## kill workers and scheduler nodes of a large cluster and measure each recovery, in half an hour; ARGS="--workers 30 --schedulers 6"
 	@$(VENV)/bin/python -m tests.chaos deaths --seed $(SEED) $(ARGS)
 
 schema: $(DEV_READY) ## dump the migrated schema into src/foliot/store/schema.sql
 	@$(VENV)/bin/python -m tools.dump_schema
 
-docs: $(DEV_READY) ## write the reference pages that are made from code
+docs: $(DEV_READY) ## write the reference pages that are generated from code
 	@$(VENV)/bin/python -m tools.document
 
 site: $(DEV_READY) ## build the documentation site into build/site; ARGS="serve" shows it on port 8800
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs $(if $(ARGS),$(ARGS) --dev-addr 127.0.0.1:8800,build)
 
-lock: $(DEV_READY) ## pin the dependencies again
+lock: $(DEV_READY) ## pin the dependencies to their current versions
 	@$(VENV)/bin/python -m tools.lock
 
-clean: ## remove what make made (the data in .foliot stays)
+clean: ## remove everything that make has built; data in .foliot stays
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	@rm -rf ui/node_modules ui/src/api/schema.d.ts src/foliot/ui/dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,7 +35,7 @@ TEST_SECONDS = 60.0
 @json_option
 @click.pass_context
 def channels_command(context: click.Context, as_json: bool) -> None:
-    """List the channels that alerts go out by; or show, set or delete one."""
+    """List alert channels; or show, set or delete one."""
     if context.invoked_subcommand is not None:
         context.default_map = {context.invoked_subcommand: {"as_json": as_json}}
         return

@@ -28,7 +28,7 @@ HEADERS = (
 @output_options
 @click.pass_context
 def rules(context: click.Context, output: Output) -> None:
-    """List the rules of alerts; show, put or delete one. `foliot apply` takes them from files."""
+    """List alert rules; show, put or delete one. `foliot apply` reads them from files."""
     if output.pass_to_subcommand(context):
         return
     with AlertOperations.from_environment() as client:

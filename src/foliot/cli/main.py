@@ -43,7 +43,7 @@ COMMANDS = {
     "ticks": "Show the outcome of each tick of a job.",
     "pause": "Pause a job, a queue, a task or everything.",
     "resume": "Resume a job, a queue, a task or everything.",
-    "pauses": "List all that is paused, and how to end it.",
+    "pauses": "List all pauses, and how to end them.",
     "trigger": "Run a recurring job now.",
     "backfill": "Run past ticks of a job.",
     "runs": "List runs; show a run and its attempts.",

@@ -34,7 +34,7 @@ export const words = {
   recreated: (name: string) => `${name} is back.`,
   deletedJobs: "Deleted jobs",
   deletedLead: "A job can be made again for as long as its history is kept.",
-  noneDeleted: "No job was deleted lately.",
+  noneDeleted: "No job was deleted recently.",
   recreateNamed: (name: string) => `Make it again: ${name}`,
   conflict: {
     title: "Somebody has changed it meanwhile",

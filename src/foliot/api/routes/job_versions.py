@@ -117,7 +117,7 @@ class JobVersionRoutes:
 
     @requires(Permission.VIEW)
     async def list_deleted_jobs(self, namespace: Within) -> Response:
-        """Lists recurring jobs that were deleted lately and can be restored. They are kept for as long as history."""
+        """Lists recurring jobs that were deleted recently and can be restored. They are kept for as long as history."""
         found = await self._store.job_versions.list_deleted_jobs(namespace, page_size(50))
         return json_response(
             DeletedJobList([

@@ -48,7 +48,7 @@ def command(
 
     FILE is a YAML or JSON file, a directory of such files, or - for standard input. Each document is a job with the
     fields of the API and a name, or a list of such jobs; with `kind: alert_rule` it is an alert rule, and with
-    `kind: source` a source of jobs. What is unchanged is left alone. The server checks every job before any change,
+    `kind: source` a source of jobs. Unchanged documents are left alone. The server checks every job before any change,
     also with --dry-run, and all errors are shown at once.
 
     Exit codes: 0 success; 1 the server rejected something; 2 the files are invalid and nothing was changed.

@@ -172,9 +172,9 @@ def restore_command(reference: str, version: int | None, output: Output) -> None
 @command.command("deleted")
 @output_options
 def deleted_command(output: Output) -> None:
-    """List recurring jobs that were deleted lately and can be restored."""
+    """List recurring jobs that were deleted recently and can be restored."""
     with Client.from_environment() as client:
-        output.show(client.list_deleted_jobs, deleted_table, nothing="No job was deleted lately.")
+        output.show(client.list_deleted_jobs, deleted_table, nothing="No job was deleted recently.")
 
 
 def deleted_table(answer: dict[str, Any], now: datetime) -> str:

@@ -29,7 +29,7 @@ HEADERS = (
 @click.command()
 @output_options
 def command(output: Output) -> None:
-    """List all that is paused: queues, tasks, recurring jobs, everything, and tasks whose circuit breaker is open.
+    """List all pauses of queues, tasks, recurring jobs or everything, and all tasks whose circuit breaker is open.
 
     The last column shows the command that ends the pause.
     """

@@ -30,7 +30,7 @@ def command(
 ) -> None:
     """Resume a recurring job, several of them, a queue, a task or everything; or close a circuit breaker.
 
-    A resumed job continues with its next tick from now on. `foliot pauses` lists all that is paused.
+    A resumed job continues with its next tick from now on. `foliot pauses` lists all pauses.
     """
     if circuit is not None:
         close_circuit(circuit, others=(reference, queue, task, pattern, everything or None), as_json=as_json)
