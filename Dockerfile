@@ -10,21 +10,26 @@ RUN npm ci --omit=dev --no-audit --no-fund
 COPY ui/ ./
 RUN node node_modules/vite/bin/vite.js build --logLevel warn
 
-# The environment, from the pinned and hashed requirements.
+# The environment, from the pinned and hashed requirements. The tools that build it stay in this stage.
 FROM ${PYTHON_IMAGE} AS environment
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-RUN python3 -m venv /opt/foliot
 WORKDIR /source
-COPY requirements/image.txt requirements/
-RUN /opt/foliot/bin/python -m pip install --require-hashes -r requirements/image.txt
+COPY requirements/image.txt requirements/build.txt requirements/
+RUN python3 -m venv /opt/tools \
+    && python3 -m venv --without-pip /opt/foliot \
+    && /opt/tools/bin/python -m pip install --require-hashes -r requirements/build.txt \
+    && /opt/tools/bin/python -m pip --python /opt/foliot/bin/python install --no-compile --require-hashes -r requirements/image.txt
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
-COPY tools/build_ui.py tools/
+COPY tools/build_ui.py tools/bill_of_materials.py tools/
+COPY ui/package-lock.json ui/
 COPY src/ src/
 COPY --from=ui /source/src/foliot/ui/dist/ src/foliot/ui/dist/
-# The hook would build the UI again; it is here already.
-RUN FOLIOT_WITHOUT_UI=1 /opt/foliot/bin/python -m pip install --no-deps --no-build-isolation . \
-    && /opt/foliot/bin/python -m compileall -q /opt/foliot/lib \
-    && /opt/foliot/bin/python -m pip uninstall --yes hatchling editables pip
+# The hook would build the UI again; it is here already. Compiled files have no timestamps, so that they are always the same.
+RUN FOLIOT_WITHOUT_UI=1 /opt/tools/bin/hatchling build --target wheel --directory /tmp/wheel \
+    && /opt/tools/bin/python -m pip --python /opt/foliot/bin/python install --no-compile --no-deps /tmp/wheel/*.whl \
+    && /opt/foliot/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/foliot/lib \
+    && mkdir -p /opt/foliot/share/foliot \
+    && python3 -m tools.bill_of_materials /opt/foliot/share/foliot/sbom.cdx.json requirements/image.txt
 
 FROM ${PYTHON_IMAGE}
 ARG VERSION=0.1.0

