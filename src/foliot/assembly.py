@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from foliot import process_hardening
 from foliot.brokers.base import Broker, BrokerUnavailable
 from foliot.clock import Clock, SystemClock
 from foliot.config import Config
 from foliot.coordination.base import Coordinator, CoordinatorUnavailable
-from foliot.embedded import find_url
+from foliot.embedded import EmbeddedPostgres, find_url
 from foliot.errors import ConfigurationError, Conflict
 from foliot.events import EventBus, ProcessIsExposed, ProcessStarted, ProcessStopped
 from foliot.model.ids import new_id
@@ -107,6 +109,21 @@ async def counted_store_for(around: Surroundings, part: str, stop: Stop) -> Asyn
             await watcher.stop()
     if watcher.misfit is not None:
         raise watcher.misfit
+
+
+@asynccontextmanager
+async def with_a_database(config: Config) -> AsyncIterator[Config]:
+    """The configuration with a database that runs. If none does, the PostgreSQL in `data` runs meanwhile."""
+    if config.database_url or find_url(Path(config.data)):
+        yield config
+        return
+    server = EmbeddedPostgres(Path(config.data), clock=SystemClock(), binaries=config.pg_bin)
+    try:
+        config = msgspec.structs.replace(config, database_url=await server.start())
+        await run_migrate(config)
+        yield config
+    finally:
+        await server.stop()
 
 
 async def run_migrate(config: Config, *, is_forced: bool = False) -> int:

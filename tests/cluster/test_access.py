@@ -84,6 +84,23 @@ async def test_up_on_a_public_address_requires_tokens(database_url: str, store: 
             assert (await client.get("/v1/runs", headers=bearer(token))).status_code == 200
 
 
+async def test_a_token_can_be_created_before_the_first_start(tmp_path: Path) -> None:
+    create = ("token", "create", "root", "--role", "admin", "--everywhere", "--database")
+    nothing = {"FOLIOT_DATA": str(tmp_path / "other")}
+    async with FoliotProcess(*create, environment=nothing) as refused:
+        assert await refused.wait() == 2
+        assert "no database" in refused.lines[-1]
+        assert not (tmp_path / "other").exists()
+    data = ("--data", str(tmp_path / "data"))
+    async with FoliotProcess(*create, *data) as created:
+        assert await created.wait() == 0
+    token, around = created.lines[-1], {"FOLIOT_PORT": "0", "FOLIOT_WORKERS": "0"}
+    async with FoliotProcess("up", "--host", "0.0.0.0", "--plain-http", *data, environment=around) as up:
+        port = (await up.event("ProcessStarted", part="up"))["address"].rpartition(":")[2]
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            assert (await client.get("/v1/runs", headers=bearer(token))).status_code == 200
+
+
 async def test_a_server_speaks_tls(database_url: str, store: Store, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     certificate, key = authority.files("IP:127.0.0.1")

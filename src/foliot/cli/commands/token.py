@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from foliot import config
-from foliot.assembly import run_create_token
+from foliot.assembly import run_create_token, with_a_database
 from foliot.cli.columns import Column
 from foliot.cli.options import Choice, json_option
 from foliot.cli.tables import Cell, away, clean, table
@@ -83,7 +83,9 @@ def creator_of(token: Mapping[str, Any]) -> str:
     help="Lifetime, such as 30d; or never.",
 )
 @click.option("--database", is_flag=True, help="Create the token directly in the database; needed for the first one.")
-@click.option("--data", help="With --database: data directory of a running `foliot up`, whose PostgreSQL to use.")
+@click.option(
+    "--data", help="With --database: data directory of `foliot up`, whose PostgreSQL to use. It need not be running."
+)
 @json_option
 def create_command(
     name: str,
@@ -101,9 +103,10 @@ def create_command(
     scope = EVERYWHERE if everywhere else namespace
     if database:
         loaded = config.load({"data": data, "namespace": namespace})
-        made = run_create_token(
-            loaded, name=name, role=Role(role), namespace=scope or loaded.namespace, lives_seconds=life_of(expires)
-        )
+        made = create_in_database(
+            loaded, may_start=data is not None, name=name, role=Role(role), namespace=scope or loaded.namespace,
+            lives_seconds=life_of(expires),
+        )  # fmt: skip
         text = asyncio.run(made)
         click.echo(msgspec.json.encode({"token": text}) if as_json else text)
         return
@@ -117,6 +120,14 @@ def create_command(
         "Save this token; it can't be shown again. Pass it as FOLIOT_TOKEN, or in the header Authorization: Bearer.",
         err=True,
     )
+
+
+async def create_in_database(loaded: config.Config, *, may_start: bool, **token: Any) -> str:
+    """Only who names a data directory means the PostgreSQL in it, even if it does not run."""
+    if not may_start:
+        return await run_create_token(loaded, **token)
+    async with with_a_database(loaded) as running:
+        return await run_create_token(running, **token)
 
 
 @command.command("revoke")
