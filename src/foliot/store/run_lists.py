@@ -275,7 +275,8 @@ class RunLists:
         rows = await self._database.fetch(
             self._queries["list_attempts"], run_id=run_id, finished_from=not_finished_before(run_id)
         )
-        return [AttemptItem(*row[:6], None if row[6] is None else decode_json(row[6]), *row[7:]) for row in rows]
+        found = [(*row[:6], None if row[6] is None else decode_json(row[6]), *row[7:]) for row in rows]
+        return [AttemptItem(*values) for values in found]
 
 
 def _order(sort: Sort | None) -> dict[str, Any]:

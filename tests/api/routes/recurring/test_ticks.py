@@ -89,7 +89,8 @@ async def test_ticks_are_listed_within_a_time_and_page_by_page(client: httpx.Asy
     within = "?since=2026-02-22T00:00:00Z&until=2026-02-25T00:00:00Z"
     assert [at for _, at, _ in await ticks_of(client, "report", within)] == days[2:6]
     for size in (1, 3):
-        seen, after = list[tuple[str, str]](), ""
+        seen = list[tuple[str, str]]()
+        after: str | None = ""
         while after is not None:
             page = (await client.get(job_path("report", f"/ticks?limit={size}&after={after}"))).json()
             seen += [(tick["tick_at"], tick["outcome"]) for tick in page["items"]]

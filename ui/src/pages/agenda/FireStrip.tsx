@@ -22,15 +22,16 @@ export function FireStrip({ job, since, until }: Properties) {
   const { ref } = useCanvas(
     (context, width, height, paint) => {
       const { marks, rest } = marksOf(job.fires, job.count, since, until);
-      context.fillStyle = paint("--line-soft");
-      context.fillRect(0, height / 2 - 0.5, width, 1);
-      context.fillStyle = paint("--scheduled-solid");
       if (rest === null && marks.length * 4 <= width) {
+        context.fillStyle = paint("--line-soft");
+        context.fillRect(0, height / 2 - 0.5, width, 1);
+        context.fillStyle = paint("--scheduled-solid");
         for (const share of marks) box(context, share * (width - 3), 2, 3, height - 4, 1.5);
         return;
       }
       // Closer together than marks can be: a band from the first tick to the last.
       const begin = (marks[0] ?? 0) * width;
+      context.fillStyle = paint("--scheduled-solid");
       context.globalAlpha = 0.45;
       box(context, begin, 2, (rest === null ? (marks.at(-1) ?? 1) * width : width) - begin, height - 4, 1.5);
       context.globalAlpha = 1;

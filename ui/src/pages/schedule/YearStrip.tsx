@@ -27,7 +27,7 @@ export function YearStrip({ days }: { days: readonly DayCount[] }) {
           context.fillStyle = paint("--ink-3");
           context.fillText(new Intl.DateTimeFormat("en-GB", { month: "short", timeZone: "UTC" }).format(new Date(`${day.date}T00:00:00Z`)), x, 9);
         }
-        context.fillStyle = paint(day.count > 0 ? "--accent-solid" : day.excluded > 0 ? "--held-solid" : "--line-soft");
+        context.fillStyle = paint(day.count > 0 ? "--scheduled-solid" : day.excluded > 0 ? "--held-solid" : "--line-soft");
         context.globalAlpha = day.count > 0 ? 0.3 + 0.7 * (day.count / most) : day.excluded > 0 ? 0.55 : 1;
         box(context, x, y, size - gap, size - gap, 2);
         context.globalAlpha = 1;
