@@ -73,9 +73,7 @@ async def test_explain_and_health_say_that_days_wait_for_an_archive_that_is_away
         assert explained["state"] == "failing"
         assert "the archive has not taken" in explained["summary"]
         assert "stay in the database until the archive has them" in explained["summary"]
-        (advice,) = [
-            one for one in (await client.get("/v1/health/database")).json()["advice"] if one["kind"] == "archive"
-        ]
-        assert advice["severity"] == "problem"
-        assert config.archive_url in advice["text"]
-        assert "of history past retention wait for it here" in advice["text"]
+        advice = {one["kind"]: one for one in (await client.get("/v1/health/database")).json()["advice"]}
+        assert advice["archive"]["severity"] == "problem"
+        assert config.archive_url in advice["archive"]["text"]
+        assert "wait in the database for the archive" in advice["archive_behind"]["text"]

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import boto3
 import botocore.config
-import pytest
 
+from tests.support.go_modules import built_program
 from tests.support.real_server import SECRET, RealServer
 
 VERSION = "1.0.14"
-# Kept between test runs: the build takes minutes.
-DIRECTORY = Path(tempfile.gettempdir()) / f"foliot-tests-s3-{VERSION}"
 PACKAGE = "github.com/versity/versitygw/cmd/versitygw"
-BUILD_SECONDS = 1500
 BUCKET, KEY, REGION = "archive", "foliot", "eu-central-1"
 
 
@@ -44,7 +35,7 @@ class S3Server(RealServer):
         }
 
     def command(self) -> list[str]:
-        program = _built()
+        program = built_program(f"{PACKAGE}@v{VERSION}", "versitygw")
         (self.directory / "objects" / BUCKET).mkdir(parents=True, exist_ok=True)
         return [
             str(program), "--port", f"127.0.0.1:{self.port}", "--region", REGION, "--quiet", "posix",
@@ -70,22 +61,3 @@ class S3Server(RealServer):
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix):
             for found in page.get("Contents", ()):
                 yield found["Key"], client.get_object(Bucket=BUCKET, Key=found["Key"])["Body"].read()
-
-
-def _built() -> Path:
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("go is missing: the S3 server comes as a Go module")
-    program = DIRECTORY / "versitygw"
-    DIRECTORY.mkdir(exist_ok=True)
-    with (DIRECTORY / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not program.exists():
-            (DIRECTORY / "go.mod").write_text("module s3\n\ngo 1.23\n")
-            for command in (["get", f"{PACKAGE}@v{VERSION}"], ["build", "-ldflags=-s -w", "-o", str(program), PACKAGE]):
-                done = subprocess.run(
-                    [go, *command], cwd=DIRECTORY, env=os.environ | {"GOFLAGS": "-mod=mod -buildvcs=false"},
-                    capture_output=True, text=True, check=False, timeout=BUILD_SECONDS,
-                )  # fmt: skip
-                assert done.returncode == 0, done.stderr
-    return program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -113,22 +114,20 @@ def of_clock(difference_seconds: float) -> list[Advice]:
     ]  # fmt: skip
 
 
-def of_archive(location: str, failing_seconds: float | None, error: str | None, waiting_days: int) -> list[Advice]:
+def of_archive(errors: Iterable[str], waiting_days: int) -> list[Advice]:
     """`waiting_days`: days of history that are older than their retention and not in the archive."""
-    if failing_seconds is None and not waiting_days:
-        return []
-    days = f"{waiting_days} {'day' if waiting_days == 1 else 'days'} of history past retention wait for it here."
-    if failing_seconds is None:
-        return [
-            Advice("archive_behind", "notice", f"The archive {location} is behind. {days}", "Nothing: none is dropped.")
-        ]
-    return [
+    found = [
         Advice(
-            "archive", "problem",
-            f"The archive {location} has not taken history for {minutes(failing_seconds)}: {error}. {days}",
-            "Mend the archive, or its settings. No day is dropped before the archive has it.",
+            "archive", "problem", f"The archive does not take history: {error}",
+            "Days of history stay in the database until it does. See docs/archive.md.",
         )
+        for error in errors
     ]  # fmt: skip
+    if waiting_days:
+        days = f"{waiting_days} {'day' if waiting_days == 1 else 'days'} of history past retention"
+        action = "None is dropped before the archive has it. `foliot explain archive` shows how far the archive is."
+        found.append(Advice("archive_behind", "notice", f"{days} wait in the database for the archive.", action))
+    return found
 
 
 def minutes(seconds: float) -> str:

@@ -156,7 +156,7 @@ class InstallationRoutes:
         ahead = self._ahead_of(facts.now)
         tables, (replicas, slots) = await asyncio.gather(health.list_tables(), health.list_replication())
         statements = await health.slow_statements() if facts.has_statements else None
-        archive = await self._archive_advice(facts.now)
+        archive = await self._archive_advice()
         return answered(
             DatabaseReport(
                 facts=facts,
@@ -171,16 +171,13 @@ class InstallationRoutes:
             )
         )
 
-    async def _archive_advice(self, now: datetime) -> list[advice.Advice]:
+    async def _archive_advice(self) -> list[advice.Advice]:
         archives = await self._store.archives.list_archives()
         if not archives:
             return []
         waiting = await self._store.partitions.list_unarchived()
-        seconds, error = None, None
-        for one in archives:
-            if one.failing_since is not None:
-                seconds, error = (now - one.failing_since).total_seconds(), one.error
-        return advice.of_archive(archives[0].location, seconds, error, len(waiting))
+        errors = {one.error or "no reason is known" for one in archives if one.failing_since is not None}
+        return advice.of_archive(sorted(errors), len(waiting))
 
     @requires(Permission.ADMINISTER, everywhere=True, reading=True)
     async def list_settings(self) -> Response:

@@ -37,7 +37,13 @@ async def database_report(config: Config) -> tuple[dict[str, Any] | None, list[F
     """None without a database here. Errors become findings."""
     url = database_url(config)
     if url is None:
-        return None, [notice("No database is configured on this machine, and no embedded one runs.")]
+        return None, [
+            notice(
+                "The doctor did not look at a database: none is configured on this machine, and no embedded one runs "
+                f"in {config.data}.",
+                "To include it, set FOLIOT_DATABASE_URL, or FOLIOT_DATA to the directory of `foliot up --data`.",
+            )
+        ]
     quick = msgspec.structs.replace(config, database_retry_seconds=PATIENCE_SECONDS, database_pool_size=4)
     try:
         async with open_store(url, config=quick, clock=SystemClock(), events=EventBus(), part="foliot doctor") as store:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from foliot.model.database_advice import of_archive
+
 LAG_SECONDS = 60.0
 BEHIND_SECONDS = 300.0
 
@@ -75,11 +77,8 @@ def findings_on(picture: Picture) -> Iterator[Finding]:
                 f"The export {export.name} is {export.behind_seconds / 60:.0f} minutes behind.",
                 "Look for ServiceFailed and ExportDropped in the log of the scheduler nodes.",
             )
-    for error in picture.archive_errors:
-        yield problem(
-            f"The archive does not take history: {error}",
-            "Days of history stay in the database until it does. See docs/archive.md.",
-        )
+    for one in of_archive(picture.archive_errors, waiting_days=0):
+        yield Finding(one.severity, one.text, one.action)
 
 
 def _on_nodes(picture: Picture) -> Iterator[Finding]:
