@@ -22,7 +22,7 @@ async def test_a_queue_is_full_at_its_depth_and_has_room_again(store: Store, fak
     await pressure.check(HOME, "mail")
     await insert(store, queue=mail)
     await fake_clock.advance(FRESH_SECONDS + 0.1)
-    with pytest.raises(QueueFull, match="the queue 'mail' is as deep as it may be") as refused:
+    with pytest.raises(QueueFull, match="the queue 'mail' is full") as refused:
         await pressure.check(HOME, "mail")
     assert refused.value.retry_after == 1
     await pressure.check(HOME, "other")

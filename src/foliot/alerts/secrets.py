@@ -142,7 +142,7 @@ def _kept(field: str, channel: AlertChannel, before: StoredChannel | None) -> st
     if before is None or field not in before.secrets:
         raise Invalid(f"{field}: {HIDDEN} stands for a stored secret, and there is none; give the secret", field=field)
     if not same_destination(channel, before.channel):
-        raise Invalid(f"{field}: give the secret again, since the channel goes somewhere else now", field=field)
+        raise Invalid(f"{field}: give the secret again, because the destination has changed", field=field)
     return before.secrets[field]
 
 

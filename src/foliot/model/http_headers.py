@@ -21,4 +21,4 @@ def check_headers(headers: Mapping[str, str]) -> None:
         if not TOKEN.fullmatch(name) or name.lower() in OURS or name.lower().startswith("proxy-"):
             raise ValueError(f"`headers`: {name!r} can't be set")
         if not VALUE.fullmatch(value):
-            raise ValueError(f"`headers`: the value of {name!r} holds what no header may hold, or is longer than 8000")
+            raise ValueError(f"`headers`: the value of {name!r} has invalid characters, or more than 8000")

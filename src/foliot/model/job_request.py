@@ -289,9 +289,7 @@ class JobRequest(RunRequest, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 f"{misplaced[0]}: only a recurring job has one; give cron, every or times too", field=misplaced[0]
             )
         if given and self.signal is not None:
-            raise Invalid(
-                "signal: what waits for a signal has no instant; let a workflow's step before it wait", field="signal"
-            )
+            raise Invalid("signal: a job that waits for a signal has no start time; use a workflow", field="signal")
         due_at = self.schedule_time if self.schedule is None else _time_of(self.schedule)
         if due_at is not None and due_at >= LATEST:
             raise Invalid(f"{given[0]}: must be before the year {LATEST.year}", field=given[0])

@@ -29,7 +29,7 @@ NAME = form(
 )
 MAX_DELAY_SECONDS = 315_360_000
 
-# Which task it is, said in one way; what waits for a signal, and does nothing but wait, has none.
+# The task, named in one of several ways. A run that only waits for a signal has none.
 SAYS_TASK = any_of(
     all_of(given("task"), not_given("job_type", "command")),
     all_of(given("job_type"), not_given("task", "command")),
@@ -153,7 +153,9 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         if self.retries is not None and self.max_retries is not None:
             raise Invalid("max_retries: is another name of retries; give one", field="max_retries")
         if self.signal is not None and self.delay_seconds is not None:
-            raise Invalid("signal: what waits for a signal has no delay; let a step before it wait", field="signal")
+            raise Invalid(
+                "signal: a run that waits for a signal has no delay; let a step before it wait", field="signal"
+            )
         retries = self.max_retries if self.retries is None else self.retries
         return RunOptions(
             retries=retries,

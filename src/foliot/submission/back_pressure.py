@@ -17,6 +17,10 @@ class BackPressure:
         self._full: frozenset[str] = frozenset()
         self._read_at = float("-inf")
 
+    def knows_none_full(self) -> bool:
+        """No queue is full, so that there is nothing to check."""
+        return not self._full and self._clock.monotonic() - self._read_at <= FRESH_SECONDS
+
     async def check(self, namespace: Namespace, queue: str) -> None:
         """Raises `QueueFull`. The list of full queues is up to a second old, so that a submission costs no query."""
         now = self._clock.monotonic()
@@ -25,4 +29,4 @@ class BackPressure:
             self._read_at = now
             self._full = await self._store.queues.full_queues()
         if namespace.qualified(queue) in self._full:
-            raise QueueFull(f"the queue {queue!r} is as deep as it may be; try again later", retry_after=1)
+            raise QueueFull(f"the queue {queue!r} is full; try again later", retry_after=1)
