@@ -143,8 +143,7 @@ def _kill(journal: Journal, node: Node) -> None:
 
 async def _write_down(cluster: Cluster, journal: Journal, directory: Path, seed: int, say: Say) -> None:
     quiet_at = monotonic_us()
-    async with cluster.session() as sql:
-        offset = await clock_offset(sql)
+    offset = clock_offset()
     await settle(cluster, quiet_at + offset, say, Machine(os.getpid()), journal)
     await cluster.stop()
     journal.close()

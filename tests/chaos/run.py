@@ -63,8 +63,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
     async with cluster:
         await cluster.started()
         tell("the cluster is up")
-        async with cluster.session() as sql:
-            offset = await clock_offset(sql)
+        offset = clock_offset()
         load = Load(cluster.servers, journal, seed=plan.seed, rate=plan.rate)
         nemeses = [Nemesis(cluster, journal, seed=plan.seed + number, say=tell) for number in range(plan.at_once)]
         is_over, is_load_over = asyncio.Event(), asyncio.Event()
@@ -97,6 +96,7 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
                 ended_at=monotonic_us() + offset,
                 lost_attempts_max=LOST_ATTEMPTS_MAX,
                 grace_seconds=GRACE_SECONDS,
+                has_broker=plan.surroundings.dispatch != "postgres",
                 has_coordinator=plan.surroundings.coordination != "postgres",
             )
             await bring_together(sql, plan.directory, settings, offset)

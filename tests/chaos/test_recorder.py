@@ -66,7 +66,7 @@ class Bench:
         (ledger / "1.jsonl").write_bytes(
             b"".join(msgspec.json.encode(effect) + b"\n" for effect in self.effects) + b'[1,"fin'
         )
-        offset = await recorder.clock_offset(self._sql)
+        offset = recorder.clock_offset()
         now = monotonic_us() + offset
         await recorder.bring_together(self._sql, self._directory, Settings(quiet_at=now, ended_at=now), offset)
         return load(self._directory)

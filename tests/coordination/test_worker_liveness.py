@@ -18,16 +18,17 @@ from tests.support.processes import FoliotProcess
 from tests.support.runs import insert
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.deploy, pytest.mark.process, pytest.mark.timeout(600)]
 
 APP = "tests.cluster.apps:app"
+SESSION_SECONDS = 8
 # With an entry, a lease lasts for 72 s.
 SETTINGS = {
     "FOLIOT_WORKER_LIVENESS": "coordinator",
     "FOLIOT_WORKER_TTL_SECONDS": "9",
     "FOLIOT_WORKER_BEAT_SECONDS": "1",
     "FOLIOT_REAPER_SECONDS": "0.5",
-    "FOLIOT_COORDINATION_SESSION_SECONDS": "5",
+    "FOLIOT_COORDINATION_SESSION_SECONDS": str(SESSION_SECONDS),
 }
 PAYLOAD = '{"execution_time_ms": 600000}'
 ROW = "select session_id, beat_at, expires_at - beat_at > interval '1 minute' as is_long from foliot.workers"
@@ -122,7 +123,7 @@ async def test_healthy_workers_keep_their_runs_whatever_happens_to_the_service(c
         await asyncio.to_thread(harm)
         await until(lambda: cluster.has_sessions(False, False))
         # Longer than the wait after which a missing entry ends a lease.
-        await asyncio.sleep(7)
+        await asyncio.sleep(SESSION_SECONDS + 2)
         await asyncio.to_thread(repair)
         await until(lambda: cluster.has_sessions(True, True))
     before = set(await cluster.sessions())
@@ -133,7 +134,7 @@ async def test_healthy_workers_keep_their_runs_whatever_happens_to_the_service(c
         return None not in now and not now & before
 
     await until(are_new)
-    await asyncio.sleep(7)
+    await asyncio.sleep(SESSION_SECONDS + 2)
     assert await cluster.running(4)
     assert await cluster.lost() == 0
     assert all([event["event"] for event in one.events].count("WorkerRegistered") == 1 for one in workers)
@@ -150,7 +151,7 @@ async def test_an_entry_that_somebody_removes_moves_nothing(cluster: Cluster) ->
         return (await cluster.sessions())[0] not in (None, session)
 
     await until(is_another)
-    await asyncio.sleep(6)
+    await asyncio.sleep(SESSION_SECONDS + 2)
     assert await cluster.running(2)
     assert await cluster.lost() == 0
 
@@ -173,7 +174,7 @@ async def test_a_worker_that_alone_is_cut_off_keeps_its_runs(cluster: Cluster) -
         proxy.cut()
         await worker.event("CoordinatorLost")
         await until(lambda: cluster.has_sessions(False, True))
-        await asyncio.sleep(7)
+        await asyncio.sleep(SESSION_SECONDS + 2)
         assert await cluster.running(4)
         assert await cluster.lost() == 0
         proxy.heal()

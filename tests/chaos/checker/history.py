@@ -46,6 +46,7 @@ class Settings(msgspec.Struct, kw_only=True):
     aging_seconds: float = 300
     lag_seconds: float = 30
     """The longest time that a run may be ready and unclaimed without a fault: throughput recovers within it."""
+    has_broker: bool = False
     has_coordinator: bool = False
     """Whether nodes may take shards as soon as a session in etcd or ZooKeeper has ended."""
 
