@@ -85,6 +85,7 @@ export default async function journey({ page, base, api, until, look }) {
   await until(async () => (await api("GET", "/v1/alerts")).items.some((one) => one.state === "open"), "an alert opens");
   const row = page.getByRole("list", { name: "Alerts", exact: true }).getByRole("listitem");
   await row.getByText("Critical").waitFor();
+  if (!(await row.getByRole("link").first().getAttribute("href")).includes("/ui/runs/")) throw new Error("no link leads from the alert to its run");
   await look("an open alert");
   await row.getByRole("button", { name: /^Acknowledge/ }).click();
   await dialog.getByLabel("Note").fill("<b>on it</b>");

@@ -21,7 +21,8 @@ export default async function journey({ page, base, api, until }) {
   }
   await page.setViewportSize({ width: 1440, height: 900 });
   await page.emulateMedia({ forcedColors: "active" });
-  for (const path of paths) {
+  // The frame and the lists; what is inside of one thing is made of the same parts.
+  for (const path of paths.filter((one) => one.split("/").length === 2)) {
     await open(page, base, path);
     const lost = await page.evaluate(() => {
       const style = (one) => getComputedStyle(one);

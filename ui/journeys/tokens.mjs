@@ -30,7 +30,7 @@ export default async function journey({ page, base, open, api, callTo, until, lo
   if (forged !== 403) throw new Error(`a change without the header is answered with ${forged}`);
   await page.goto(`${base}/ui/settings/tokens`);
   await page.getByRole("heading", { level: 1, name: "Settings" }).waitFor();
-  await page.getByText("You may not see this").first().waitFor();
+  await page.getByText("It needs the role admin.").waitFor();
   await page.goto(`${base}/ui/runs`);
   await page.getByRole("row", { name: /later/ }).waitFor();
   if (await page.getByRole("checkbox").count()) throw new Error("a viewer may select runs");

@@ -51,7 +51,7 @@ export function SignIn({ session }: { session: Session }) {
             autoFocus
             isMono
             value={token}
-            error={isWrong && problem ? problemText(problem) : undefined}
+            error={isWrong && problem ? (problem.kind === "invalid" ? text.signIn.malformed : problemText(problem)) : undefined}
             onChange={(event) => setToken(event.target.value)}
           />
           {problem && !isWrong && <ErrorNotice error={problem} />}

@@ -64,6 +64,8 @@ export function useGlobalKeys(): void {
       }
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
       if (!preferences().keys || document.querySelector("dialog[open]")) return;
+      // Enter on a button or link is for that one, and not for the row that was chosen before.
+      if (event.key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary, [role=slider]")) return;
       if (performance.now() - going.current < 1200) {
         going.current = 0;
         const place = NAVIGATION.find((one) => one.go === event.key);

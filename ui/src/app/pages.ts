@@ -1,5 +1,7 @@
 import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
 import type { ComponentType } from "react";
+import { PREFIX } from "~/api/client";
+import { ApiError } from "~/api/problems";
 import type { IconName } from "~/components/Icon";
 import { text } from "~/texts/en";
 import { rootRoute } from "./root";
@@ -13,9 +15,17 @@ function page<const Path extends string, Name extends string = never>(path: Path
     getParentRoute: () => rootRoute,
     path,
     validateSearch: keeps<Name>(...parameters),
-    component: lazyRouteComponent(load as never, component as never) as never,
+    component: lazyRouteComponent(told(load) as never, component as never) as never,
   });
 }
+
+/** A page that is missing although the server answers is of another version: the router loads the app anew. Without a
+ * server that would throw away what is shown, so the error says that instead. */
+const told = (load: Load): Load => () =>
+  load().catch(async (error: unknown) => {
+    const isThere = await fetch(`${PREFIX}/healthz`, { cache: "no-store" }).then((answer) => answer.ok, () => false);
+    throw isThere ? error : ApiError.unreachable();
+  });
 
 const of = (module: Promise<object>) => module as Promise<Record<string, ComponentType>>;
 const runs = () => of(import("~/pages/runs/RunsPage"));

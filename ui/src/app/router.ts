@@ -1,5 +1,6 @@
 import { createRouter } from "@tanstack/react-router";
 import { PREFIX } from "~/api/client";
+import { PageError } from "./PageError";
 import { routes } from "./pages";
 import { rootRoute } from "./root";
 import { parseSearch, stringifySearch } from "./search";
@@ -13,6 +14,7 @@ export const router = createRouter({
   defaultPreloadDelay: 60,
   scrollRestoration: true,
   defaultPendingMs: 200,
+  defaultErrorComponent: PageError,
 });
 
 declare module "@tanstack/react-router" {

@@ -1,4 +1,5 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { client, data } from "~/api/client";
 import { queryClient } from "~/api/queries";
@@ -28,6 +29,7 @@ import styles from "./AlertsPage.module.css";
 const ICONS: Record<string, IconName> = { critical: "warning", warning: "warning", info: "info" };
 const TONES: Record<string, "problem" | "notice"> = { critical: "problem", warning: "notice" };
 const SUBJECTS_SHOWN = 5;
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 type Asked = { alert: AlertShown } | { silence: string | null };
 
@@ -95,7 +97,17 @@ function Alert({ alert, mayChange, onAcknowledge, onSilence }: AlertProperties) 
   const isPending = alert.state === "pending";
   const shown = alert.subjects.slice(0, SUBJECTS_SHOWN);
   const rest = Math.max(alert.number, alert.subjects.length) - shown.length;
-  const about = [...shown, ...(rest > 0 && shown.length > 0 ? [words.andMore(rest)] : [])].join(", ");
+  const about = shown.length > 0 && (
+    <span>
+      {shown.map((subject, index) => (
+        <span key={subject}>
+          {index > 0 && ", "}
+          {ID.test(subject) ? <Link to={`/runs/${subject}` as never} className="mono">{`…${subject.slice(-8)}`}</Link> : subject}
+        </span>
+      ))}
+      {rest > 0 && `, ${words.andMore(rest)}`}
+    </span>
+  );
   return (
     <Row
       icon={isPending ? "clock" : (ICONS[alert.severity] ?? "warning")}
@@ -106,7 +118,7 @@ function Alert({ alert, mayChange, onAcknowledge, onSilence }: AlertProperties) 
         <Facts
           items={[
             [words.since, <Time key="s" at={alert.since} isFocusable />],
-            about !== "" && [words.about, about],
+            about && [words.about, about],
             [words.rule, alert.rule],
             [words.told, words.toldTimes(alert.messages)],
           ]}

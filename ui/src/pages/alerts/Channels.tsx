@@ -14,6 +14,7 @@ import { words } from "~/texts/alerts";
 import { ChannelDialog } from "./ChannelDialog";
 import { CHANNEL_EXAMPLE } from "./commands";
 import { channelsQuery, destinationOf } from "./queries";
+import styles from "./AlertsPage.module.css";
 
 const remove = (name: string) =>
   sendUnlessUndone(
@@ -48,10 +49,10 @@ export function Channels({ mayChange }: { mayChange: boolean }) {
       {found.error && !items ? (
         <ErrorNotice error={found.error} onRetry={() => void found.refetch()} />
       ) : items?.length === 0 ? (
-        <>
+        <div className={styles.example}>
           <p>{words.noChannels}</p>
           <CopyCommand commands={CHANNEL_EXAMPLE} />
-        </>
+        </div>
       ) : (
         <Rows label={words.channels}>
           {items?.map((one) => (

@@ -13,6 +13,7 @@ import { RULE_EXAMPLE } from "./commands";
 import { rulesQuery } from "./queries";
 import { RuleDialog } from "./RuleDialog";
 import { useRuleActions } from "./useRuleActions";
+import styles from "./AlertsPage.module.css";
 
 const scopeOf = ({ rule }: AlertRuleShown) =>
   Object.entries(rule.scope ?? {})
@@ -44,10 +45,10 @@ export function Rules({ mayChange, onSilence }: { mayChange: boolean; onSilence:
       {found.error && !items ? (
         <ErrorNotice error={found.error} onRetry={() => void found.refetch()} />
       ) : items?.length === 0 ? (
-        <>
+        <div className={styles.example}>
           <p>{words.noRules}</p>
           <CopyCommand commands={RULE_EXAMPLE} />
-        </>
+        </div>
       ) : (
         <Rows label={words.rules}>
           {items?.map((one) => (

@@ -42,12 +42,13 @@ export function SettingsPage() {
   }, [asked, first, navigate]);
   if (!session) return null;
   const current = allowed.find((tab) => tab.name === asked);
-  const isKnown = TABS.some((tab) => tab.name === asked);
+  const hidden = TABS.find((tab) => tab.name === asked);
+  const why = hidden && (session.permissions.includes(hidden.needs) ? words.needsAll : words.needs[hidden.needs]);
   return (
     <>
       <PageHeader title={current ? words.tabs[current.name] : words.title} heading={words.title} />
       <Tabs label={words.title} items={allowed.map((tab) => ({ to: `/settings/${tab.name}`, label: words.tabs[tab.name], isCurrent: tab === current }))} />
-      <div className={styles.content}>{current ? <current.content /> : asked && <Unavailable level={2} error={new ApiError(isKnown ? 403 : 404, "", "")} />}</div>
+      <div className={styles.content}>{current ? <current.content /> : asked && <Unavailable level={2} error={new ApiError(hidden ? 403 : 404, why ?? "", "")} />}</div>
     </>
   );
 }

@@ -2,6 +2,8 @@ import { number } from "~/model/numbers";
 
 export const words = {
   title: "Settings",
+  needs: { operate: "It needs the role operator or admin.", administer: "It needs the role admin." } as Partial<Record<string, string>>,
+  needsAll: "It needs a token for all namespaces.",
   tabs: { health: "Health", database: "Database", tokens: "Tokens", namespaces: "Namespaces", audit: "Audit", configuration: "Configuration" },
 
   health: {
