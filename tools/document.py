@@ -80,7 +80,8 @@ job that has not ended for 40 days makes room for another.
 
 **Dashboards and rules** are in [deploy/compose](../deploy/compose/README.md), for a Prometheus and a Grafana of your
 own: dashboards of the installation, of queues, of jobs and of PostgreSQL in `grafana/dashboards/`, recording rules in
-`prometheus/rules.yml` and alerts in `prometheus/alerts.yml`. The lab loads all of them.
+`prometheus/rules.yml` and alerts in `prometheus/alerts.yml`. The lab loads all of them. The tests ask a real Prometheus
+every query of the dashboards, and `promtool` tests the rules. No Grafana is available to the tests.
 
 `jobs_scheduled_total` counts every stored run once: jobs from HTTP, the command line, Python and SQL (`submit_in`
 and `foliot.submit`, at the commit); ticks; runs from dependencies, triggers, backfills, reruns, replays and

@@ -108,7 +108,7 @@ async def flowing(store: Store) -> AsyncIterator[Load]:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a process holds."""
+    """Memory, file descriptors and threads of a process."""
 
     memory: int
     descriptors: int
@@ -155,7 +155,7 @@ async def everything_arrives(ends: FarEnds, load: Load, sql: Any, alerts: int) -
 
 
 def in_memory(ends: FarEnds, expected: set[str], alerts: int) -> dict[str, object]:
-    """What is missing at the far ends that are in this process."""
+    """The far ends in this process that still lack something."""
     messages = ends.messages()
     return {
         "traces": len(expected - {str(UUID(trace_id)) for trace_id, _ in ends.collector.spans}),

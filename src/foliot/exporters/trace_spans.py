@@ -24,7 +24,7 @@ from foliot.store.exports import EarlierAttempt, TracedEnding
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LINKS_MAX = 100
 CACHED = 1_024
-"""Groups of attributes that many runs share."""
+"""Groups of attributes, each shared by the runs of a task that end alike."""
 
 
 class Try(NamedTuple):
