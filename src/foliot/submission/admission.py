@@ -11,6 +11,7 @@ from foliot.clock import Clock, give_way
 from foliot.errors import Invalid
 from foliot.model.ids import new_id
 from foliot.model.job_request import JobRequest
+from foliot.model.map import MAP_TASK
 from foliot.model.namespace import Namespace, bare
 from foliot.model.payloads import WORKFLOW_TASK
 from foliot.model.run import NewRun
@@ -52,11 +53,12 @@ class DirectAdmission:
     async def complete(self, namespace: Namespace, job: JobRequest, *, is_whole: bool = True) -> tuple[JobRequest, str]:
         """The job with what its task and its definition add, and the queue that its task declares."""
         task = job.task_name()
-        await self.known_tasks.refuse_disabled_items(namespace, task, job.payload)
-        if task == WORKFLOW_TASK:
+        if task == MAP_TASK:
+            await self.known_tasks.refuse_disabled_items(namespace, task, job.payload)
+        elif task == WORKFLOW_TASK:
             job = await self.complete_workflow(namespace, job)
         queue = await self.known_tasks.queue_of(namespace, task)
-        if is_whole:
+        if is_whole and (task == MAP_TASK or self.known_tasks.has_versions(namespace, task)):
             await self.payloads.check(namespace, task, job.payload, has_upstream=job.dependencies is not None)
         return self.known_tasks.with_declared(namespace, job), queue
 
@@ -80,9 +82,10 @@ class Admission(DirectAdmission):
         """Raises `Invalid`, `UnknownTask`, `TaskDisabled` or `QueueFull`."""
         job, queue = await self.complete(namespace, job)
         accepted = await self._become(namespace, job, queue)
-        if not isinstance(accepted, NewRecurringJob):
-            run = accepted.run if isinstance(accepted, DependentRun) else accepted
-            await self._back_pressure.check(namespace, bare(run.queue))
+        if self._back_pressure.knows_none_full() or isinstance(accepted, NewRecurringJob):
+            return accepted
+        run = accepted.run if isinstance(accepted, DependentRun) else accepted
+        await self._back_pressure.check(namespace, bare(run.queue))
         return accepted
 
     async def check(self, namespace: Namespace, job: JobRequest) -> CheckedJob:

@@ -88,6 +88,11 @@ class KnownTasks:
         """As last read."""
         return task in self._known.get(namespace.name, NOTHING).disabled
 
+    def has_versions(self, namespace: Namespace, task: str) -> bool:
+        """Whether anything is known of the payloads of the task."""
+        declared = self._known.get(namespace.name, NOTHING).declared.get(task)
+        return declared is not None and declared.announcement is not None
+
     def has_schema(self, namespace: Namespace, task: str) -> bool:
         return any(version.checker is not None for version in self.versions_of(namespace, task))
 

@@ -33,12 +33,17 @@ async def read(request: Request, max_bytes: int) -> bytes:
     announced = header_of(request, "content-length") or ""
     if announced.isdecimal() and (len(announced) > 18 or int(announced) > max_bytes):
         raise _too_large(max_bytes)
-    received = bytearray()
+    received: bytes | bytearray = b""
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
             raise Malformed("the connection ended before the body did", field=BODY)
-        received += message.get("body", b"")
+        if not received:
+            received = message.get("body", b"")
+        else:
+            # Most bodies come whole and need no copy. The others grow in place.
+            received = bytearray(received) if isinstance(received, bytes) else received
+            received += message.get("body", b"")
         if len(received) > max_bytes:
             raise _too_large(max_bytes)
         if not message.get("more_body", False):

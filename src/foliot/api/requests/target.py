@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 HOST = b"host"
 AUTHORITY = re.compile(rb"[a-z][a-z0-9+.-]*://([^/?#]*)", re.IGNORECASE)
 
 
-class TargetProtocol(HttpToolsProtocol):
-    def on_headers_complete(self) -> None:
-        if not self.url.startswith(b"/") and (found := AUTHORITY.match(self.url)) is not None:
-            if all(name != HOST for name, _ in self.headers):
-                self.headers.append((HOST, b""))
-            # In place: the request's scope refers to this list.
-            self.headers[:] = [(name, found[1] if name == HOST else value) for name, value in self.headers]
-        super().on_headers_complete()
+def use_host_of_target(url: bytes, headers: list[tuple[bytes, bytes]]) -> None:
+    """Puts the host of a target that names one in the place of the Host header."""
+    if (found := AUTHORITY.match(url)) is None:
+        return
+    if all(name != HOST for name, _ in headers):
+        headers.append((HOST, b""))
+    # In place: the request's scope refers to this list.
+    headers[:] = [(name, found[1] if name == HOST else value) for name, value in headers]

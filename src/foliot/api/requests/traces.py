@@ -8,6 +8,7 @@ from uuid import UUID
 import msgspec
 from starlette.requests import Request
 
+from foliot.api.requests.headers import header_of
 from foliot.config import Config
 from foliot.model.job_request import JobRequest
 from foliot.model.tracing import trace_id_of, trace_of, traceparent_in
@@ -17,12 +18,14 @@ J = TypeVar("J", bound=JobRequest)
 
 def traceparent_of(request: Request) -> str | None:
     """None if there is none, or an invalid one: tracing must never refuse a job."""
-    return traceparent_in(request.headers.get("traceparent"))
+    return traceparent_in(header_of(request, "traceparent"))
 
 
 def in_trace_of(request: Request, job: J) -> J:
     """The job with the trace of the request, unless it names one. The runs of a recurring job have their own."""
-    traceparent = traceparent_of(request)
+    if (header := header_of(request, "traceparent")) is None:
+        return job
+    traceparent = traceparent_in(header)
     if traceparent is None or job.traceparent is not None or job.is_recurring:
         return job
     return msgspec.structs.replace(job, traceparent=traceparent)

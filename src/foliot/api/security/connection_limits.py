@@ -19,9 +19,9 @@ from typing import Any
 
 import httptools
 import msgspec
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from foliot.api.requests.target import TargetProtocol
+from foliot.api.requests.target import use_host_of_target
 from foliot.clock import Clock
 
 HEADERS_MAX = 100
@@ -147,7 +147,7 @@ class Connections:
         return False
 
 
-class Connection(TargetProtocol):
+class Connection(HttpToolsProtocol):
     def __init__(self, connections: Connections, **given: Any) -> None:
         super().__init__(**given)
         self._all = connections
@@ -230,7 +230,9 @@ class Connection(TargetProtocol):
             raise Refused
 
     def on_headers_complete(self) -> None:
-        if len(self.headers) > HEADERS_MAX or self._is_head_large():
+        # The head is part of these bytes, so that it has to be measured only of the fewest requests.
+        may_be_large = self._first_bytes + self._wire_bytes + self._read_bytes > self._limits.head_bytes
+        if len(self.headers) > HEADERS_MAX or (may_be_large and self._is_head_large()):
             self._refusal = HEAD_TOO_LARGE
             raise Refused
         if len(self.pipeline) >= PIPELINE_MAX:
@@ -242,6 +244,8 @@ class Connection(TargetProtocol):
             self._wants_upgrade = True
             return
         self._phase, self.since = Phase.BODY, self._all.now
+        if not self.url.startswith(b"/"):
+            use_host_of_target(self.url, self.headers)
         super().on_headers_complete()
         # The parser reports trailers as headers. They are unchecked, and the request may already be running.
         self.headers = []
@@ -255,12 +259,7 @@ class Connection(TargetProtocol):
         return True
 
     def _is_head_large(self) -> bool:
-        most = self._limits.head_bytes
-        # The first test is cheap and nearly always enough: the head is part of these bytes.
-        return (
-            self._first_bytes + self._wire_bytes + self._read_bytes > most
-            and sum(len(name) + len(value) + 4 for name, value in self.headers) > most
-        )
+        return sum(len(name) + len(value) + 4 for name, value in self.headers) > self._limits.head_bytes
 
     def on_body(self, body: bytes) -> None:
         self._pieces += 1
