@@ -87,13 +87,15 @@ async def run(plan: Plan, tell: Callable[[str], None]) -> None:
         quiet_at = monotonic_us()
         tell(f"quiet: {load.acknowledged} requests acknowledged, {load.unanswered} unanswered, {load.refused} refused")
         await settle(cluster, quiet_at + offset, tell, machine, journal)
+        # From now on, nothing has to be handled.
+        ended_at = monotonic_us() + offset
         await cluster.stop()
         journal.close()
         async with cluster.session() as sql:
             settings = Settings(
                 seed=plan.seed,
                 quiet_at=quiet_at + offset,
-                ended_at=monotonic_us() + offset,
+                ended_at=ended_at,
                 lost_attempts_max=LOST_ATTEMPTS_MAX,
                 grace_seconds=GRACE_SECONDS,
                 has_broker=plan.surroundings.dispatch != "postgres",

@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, kw_only=True):
     quiet_at: int
     """The instant after which there were no more faults and submissions."""
     ended_at: int
-    """When the tables were read."""
+    """When the processes were told to stop. After that, the tables were read."""
     longest_seconds: float = 20
     """No attempt takes longer."""
     aging_seconds: float = 300
