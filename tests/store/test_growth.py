@@ -235,6 +235,17 @@ async def test_rows_that_are_not_due_are_not_read(full: Any) -> None:
     assert await full.fetchval("select count(*) from foliot.runs") == 6 * STORED
 
 
+@pytest.mark.parametrize("kind", ["ready", "scheduled"])
+async def test_a_search_for_what_is_not_there_does_not_read_the_other_runs(store: Store, sql: Any, kind: str) -> None:
+    """Among runs of every kind, a search without an index soon meets one that it looks for."""
+    await store.workers.register_worker(WORKER, "w", {"default": 10}, ["t"])
+    await sql.execute(f"{FILL.rstrip().removesuffix(';')} where state = '{kind}'", STORED, WORKER)
+    await sql.execute("vacuum analyze foliot.runs")
+    assert await sql.fetchval("select count(*) from foliot.runs") == STORED
+    read = {name: await rows_read(sql, family, name, *arguments) for (family, name), arguments in ASKED.items()}
+    assert {name: rows for name, rows in read.items() if rows > 500} == {}
+
+
 async def test_starts_of_a_rate_are_counted_once_for_all_waiting_runs(store: Store, sql: Any) -> None:
     rate = '{"rate": {"key": "k", "limit": 2000, "period_seconds": 3600}}'
     await sql.execute(

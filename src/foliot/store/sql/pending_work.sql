@@ -8,7 +8,9 @@
 with clock as (
     select coalesce(:now::timestamptz, clock_timestamp()) as at
 )
-select exists (select from foliot.runs where held_by = 'limit')
+-- By the keys, of which every limit has one: without them, no index has the runs, and all runs are read.
+select exists (select from foliot.runs where held_by = 'limit' and options #>> '{concurrency,key}' is not null)
+    or exists (select from foliot.runs where held_by = 'limit' and options #>> '{rate,key}' is not null)
     or exists (select from foliot.turns where look_at <= (select at from clock)),
     exists (select from foliot.circuits, clock where open_until <= clock.at),
     exists (select from foliot.pauses, clock where until_at <= clock.at),
