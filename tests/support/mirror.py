@@ -13,7 +13,7 @@ COVERED_BY = {
     "brokers/topics/*": "brokers/topics/test_events_out.py",
     "coordination/*": "coordination/test_contract.py",
     "alerts/channels/*": "alerts/channels/test_posting.py",
-    # Queries: every one is prepared and used once. What they do is tested with the service or route that calls them.
+    # Queries: every one is prepared and used once. The tests of the calling service or route test their effects.
     "store/*": "store/test_queries.py",
     "store/alert_*": "alerts/test_conditions.py",
     "store/checkpoints": "worker/test_checkpoints.py",

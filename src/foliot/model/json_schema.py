@@ -14,7 +14,7 @@ Schemas come from the code of tasks and workflows, so they may be of any size an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ import msgspec
 
 from foliot.config import did_you_mean
 from foliot.errors import Invalid
+from foliot.model.json_schema_check import Check, Fault, Pass, TookTooLong, Unknown
 from foliot.model.json_schema_rules import LIST, Rule, rules_of, type_of, types_named
 from foliot.model.json_schema_types import NotSimple, type_of_schema
 
@@ -29,55 +30,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_MAX_BYTES = 65_536
 DEPTH_MAX = 100
 NODES_MAX = 10_000
-STEPS_MAX = 50_000
-"""The most values and branches that one check reads, which takes about 50 milliseconds."""
 HINT_MAX = 100
-
-Unknown = Callable[[object], bool]
 
 
 class UnusableSchema(Exception):
     """The schema is too large, too deep or no schema."""
-
-
-class TookTooLong(Exception):
-    pass
-
-
-class Fault:
-    """A value that does not match. The path is built backwards while the check returns."""
-
-    __slots__ = ("message", "path")
-
-    def __init__(self, message: str, *path: str | int) -> None:
-        self.message = message
-        self.path = list(path)
-
-    def within(self, part: str | int) -> Fault:
-        self.path.append(part)
-        return self
-
-    def field(self, root: str) -> str:
-        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in reversed(self.path))
-        return f"{root}{''.join(parts)}".removeprefix(".")
-
-
-class Pass:
-    """One check of one value."""
-
-    __slots__ = ("left", "unknown")
-
-    def __init__(self, unknown: Unknown | None) -> None:
-        self.unknown = unknown
-        self.left = STEPS_MAX
-
-    def step(self, steps: int) -> None:
-        self.left -= steps
-        if self.left < 0:
-            raise TookTooLong
-
-
-Check = Callable[[Any, Pass], Fault | None]
 
 
 class Checker:

@@ -19,7 +19,8 @@ from typing import Any, get_type_hints
 import msgspec
 
 from foliot.errors import Invalid
-from foliot.model.json_schema import DIALECT, SCHEMA_MAX_BYTES, Checker, Unknown, UnusableSchema, invalid
+from foliot.model.json_schema import DIALECT, SCHEMA_MAX_BYTES, Checker, UnusableSchema, invalid
+from foliot.model.json_schema_check import Unknown
 from foliot.model.json_text import to_plain
 from foliot.model.payloads import within_payload
 from foliot.sdk.type_schemas import NoSchema, Schema, TypeSchemas, with_default

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic
 
 from foliot.errors import Invalid
-from foliot.model.json_schema import Unknown
+from foliot.model.json_schema_check import Unknown
 from foliot.model.payloads import is_template
 from foliot.sdk.current_trace import in_current_trace
 from foliot.sdk.default_connection import Server

@@ -10,7 +10,8 @@ from typing import Any
 
 from foliot.clock import give_way
 from foliot.errors import Invalid
-from foliot.model.json_schema import Fault, Unknown, invalid
+from foliot.model.json_schema import invalid
+from foliot.model.json_schema_check import Fault, Unknown
 from foliot.model.map import MAP_TASK, Map, MapPayload
 from foliot.model.namespace import Namespace
 from foliot.model.payloads import is_later, is_template, payload_of, within_payload

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from foliot.model.json_schema import Checker, Fault, Unknown, UnusableSchema
+from foliot.model.json_schema import Checker, UnusableSchema
+from foliot.model.json_schema_check import Fault, Unknown
 from foliot.store.announcements import Announcements, TaskVersion
 
 CHECKERS_MAX = 10_000

@@ -1,4 +1,4 @@
-"""What is wrong with an installation is found, and usual states are no findings."""
+"""Each problem of an installation is a finding, and usual states are not."""
 
 from __future__ import annotations
 
