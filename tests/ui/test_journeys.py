@@ -26,7 +26,7 @@ from tests.support.processes import ROOT, FoliotProcess
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(900)]
 SILENCE_SECONDS = 400
-HELPERS = {"run", "page", "shots", "filled"}
+HELPERS = {"run", "page", "shots", "filled", "palette"}
 FOUND = sorted(path.stem for path in (ROOT / "ui" / "journeys").glob("*.mjs") if path.stem not in HELPERS)
 WANTED = [name for name in FOUND if name in os.environ.get("JOURNEYS", ",".join(FOUND)).split(",")]
 # As many as processes of the gate have a use for; each starts a Foliot and a Chromium of its own.
@@ -58,6 +58,9 @@ class Installation:
     def __init__(self, database_url: str) -> None:
         self._database_url = database_url
         self._environment = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_GRACE_SECONDS": "0.1"}
+        if "BUDGET_LINES" in os.environ:
+            # A long log is measured whole, not only its beginning and end.
+            self._environment["FOLIOT_OUTPUT_MAX_BYTES"] = "16000000"
         self._stack = AsyncExitStack()
         self._port = free_port()
         self._guarded: FoliotProcess
