@@ -38,7 +38,7 @@ ui-types: $(DEV_READY) ## write the types of the API that the web UI is compiled
 
 ui-budgets: $(DEV_READY) ## measure the web UI with 1,000,000 runs and 5,000 steps
 	@$(VENV)/bin/python tools/build_ui.py --with-tests
-	@BUDGET_RUNS=1000000 BUDGET_STEPS=5000 JOURNEYS=budgets $(VENV)/bin/python -m pytest tests/ui/test_journeys.py -q -s
+	@BUDGET_RUNS=1000000 BUDGET_STEPS=5000 BUDGET_LINES=1000000 JOURNEYS=budgets $(VENV)/bin/python -m pytest tests/ui/test_journeys.py -q -s
 
 screenshots: $(DEV_READY) ## take the screenshots of README and docs from a demo, in ten minutes; ARGS="--url http://127.0.0.1:8000" for a running one
 	@$(VENV)/bin/python tools/build_ui.py --with-tests
@@ -48,10 +48,10 @@ screenshots: $(DEV_READY) ## take the screenshots of README and docs from a demo
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(DEV_READY) ## run the tests on real PostgreSQL, except those of test-deploy
 	@$(VENV)/bin/python tools/build_ui.py --if-possible --with-tests
-	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --reruns $(RERUNS) -m "not deploy and not slow" $(ARGS)
+	@$(VENV)/bin/python -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal --reruns $(RERUNS) --durations 15 --durations-min 15 -m "not deploy and not slow" $(ARGS)
 
 test-deploy: export PYTHONDONTWRITEBYTECODE :=
-test-deploy: $(DEV_READY) ## build, install and start the packages, the image and the examples; run the tests that take long
+test-deploy: $(DEV_READY) ## build, install and start the packages, the image, the guides and the examples; run the tests that take long
 	@$(VENV)/bin/python tools/build_ui.py --if-possible
 	@$(VENV)/bin/python -m pytest --numprocesses $(DEPLOY_PROCESSES) --dist worksteal --reruns $(RERUNS) -m "deploy or slow" $(ARGS)
 

@@ -140,5 +140,5 @@ export default async function journey({ page, context, base, api, ask, until }) 
     took["elements in the page with the large graph"] = await page.locator("*").count();
     took["MB of heap with the large graph"] = await heap();
   }
-  if (process.env.BUDGET_RUNS) process.stderr.write(`${JSON.stringify({ runs: RUNS, steps: STEPS, ...took }, null, 1)}\n`);
+  if (process.env.BUDGET_RUNS || process.env.BUDGET_LINES) process.stderr.write(`${JSON.stringify({ runs: RUNS, steps: STEPS, ...took }, null, 1)}\n`);
 }

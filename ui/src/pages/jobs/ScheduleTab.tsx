@@ -46,7 +46,7 @@ export function ScheduleTab({ job, etag }: { job: Job; etag: string | null }) {
 
 function Parts({ job }: { job: Job }) {
   const schedule = scheduleOf(job);
-  const choice = (name: "overlap" | "catchup" | "dst_gap" | "dst_fold" | "on_excluded", value: string) => <Explained text={words.choices[name]?.[value] ?? ""}>{value.replaceAll("_", " ")}</Explained>;
+  const choice = (name: "overlap" | "catchup" | "dst_gap" | "dst_fold" | "on_excluded", value: string) => <Explained text={words.choices[name]?.[value] ?? ""}>{text.scheduling.options[name]?.[value] ?? value.replaceAll("_", " ")}</Explained>;
   const crons = schedule.cron === undefined ? [] : [schedule.cron].flat();
   return (
     <div className={styles.parts}>
