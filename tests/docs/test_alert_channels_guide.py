@@ -14,6 +14,7 @@ from tests.support.processes import ROOT
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 
+@pytest.mark.slow
 async def test_following_the_guide_to_alert_channels_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The block with the settings is for the terminal of `make up`.
     monkeypatch.setenv("FOLIOT_SECRET_KEY", base64.b64encode(b"k" * 32).decode())

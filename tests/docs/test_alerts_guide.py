@@ -18,6 +18,7 @@ from tests.support.processes import ROOT
 GUIDE = (ROOT / "docs" / "alerts.md").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.timeout(240)
 async def test_following_the_guide_to_alerts_works(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.support.processes import ROOT
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 
 
+@pytest.mark.slow
 async def test_following_the_guide_to_events_works(tmp_path: Path) -> None:
     output = "".join(await followed((ROOT / "docs" / "events.md").read_text(), tmp_path))
     assert "3 runs would be cancelled\n" in output

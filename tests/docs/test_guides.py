@@ -104,6 +104,7 @@ def blocks() -> Iterator[tuple[str, str, str]]:
             yield guide, found[1], found[2]
 
 
+@pytest.mark.slow
 async def test_following_the_guides_works(tmp_path: Path) -> None:
     outputs: dict[str, str] = dict.fromkeys(GUIDES, "")
     reader, is_up = Reader(tmp_path, works_in=tmp_path), False
@@ -124,6 +125,7 @@ async def test_following_the_guides_works(tmp_path: Path) -> None:
     assert 'jobs_pending_total{job_type="recurring"} 0.0' in outputs["lab.md"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", ALONE)
 async def test_following_a_guide_works(guide: str, tmp_path: Path) -> None:
     reader, printed = Reader(tmp_path, works_in=tmp_path), ""

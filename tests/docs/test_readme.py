@@ -128,6 +128,7 @@ async def followed(page: str, directory: Path, works_in: Path = ROOT) -> list[st
     return outputs
 
 
+@pytest.mark.slow
 async def test_following_the_readme_works(tmp_path: Path) -> None:
     outputs = await followed(README, tmp_path)
     first, *_, last = [output for output in outputs if output]

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
 WORKFLOWS = (ROOT / "docs" / "workflows.md").read_text()
 
 
+@pytest.mark.slow
 async def test_workflow_guide_works(tmp_path: Path) -> None:
     outputs = [output for output in await followed(WORKFLOWS, tmp_path) if output]
     curl, python, data, orders, branching, conditions, mended, tiles, release, waits, nightly, recurring, one_off = (
