@@ -102,7 +102,7 @@ export default async function journey({ page, base, api, until, look }) {
   await look("an acknowledged alert and a silence");
   await silences.getByRole("button", { name: "End the silence of failures" }).click();
   await silences.waitFor({ state: "detached" });
-  await page.getByRole("button", { name: "More actions for failures" }).click();
+  await page.getByRole("button", { name: "More actions for failures", exact: true }).click();
   await page.getByRole("menuitem", { name: "Turn off" }).click();
   await row.waitFor({ state: "detached" });
   await page.setViewportSize({ width: 390, height: 844 });
@@ -111,11 +111,11 @@ export default async function journey({ page, base, api, until, look }) {
   await look("a new rule on a phone");
   await page.keyboard.press("Escape");
 
-  await page.getByRole("button", { name: "More actions for failures" }).click();
+  await page.getByRole("button", { name: "More actions for failures", exact: true }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
   await page.getByText("failures is deleted.").locator("..").getByRole("button", { name: "Undo" }).click();
   await page.getByText("failures stays.").waitFor();
-  await page.getByRole("button", { name: "More actions for failures" }).click();
+  await page.getByRole("button", { name: "More actions for failures", exact: true }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
   await rules.waitFor({ state: "detached" });
 }
