@@ -86,7 +86,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a cluster has beside one PostgreSQL and its own processes."""
+    """The services of a cluster besides one PostgreSQL and its own processes."""
 
     dispatch: str = "postgres"
     coordination: str = "postgres"
@@ -295,7 +295,7 @@ class Cluster:
                 await asyncio.sleep(RESTART_SECONDS)
 
     async def _new_login(self, kind: str) -> str:
-        """A name for one process, which identifies its writes. Those of API servers stay without a name: they write for
+        """A name for one process, which identifies its writes. The sessions of API servers have no name: they write for
         remote workers, and any server writes for any of those."""
         self._logins += 1
         name = f"{kind}_{self._logins}"

@@ -52,7 +52,7 @@ class Machine:
         self._stolen, self._busy = stolen_by_core(), busy_on_all_cores()
         processes = dict(read_processes())
         ours = {self._root} & processes.keys()
-        # Those that outlived their parents are known from before.
+        # Processes that outlived their parents are known from before.
         ours |= {pid for pid, one in processes.items() if (pid, one.began) in self.ours}
         is_growing = True
         while is_growing:

@@ -79,7 +79,7 @@ class Service:
 
 
 def services_of(directory: Path, dispatch: str, coordination: str, say: Callable[[str], None]) -> list[Service]:
-    """Those that the cluster needs, not yet started."""
+    """The services that the cluster needs, not yet started."""
     found: list[Service] = []
     if dispatch != "postgres":
         place = directory / "broker"

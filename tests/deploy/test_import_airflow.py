@@ -23,7 +23,7 @@ from tests.support.packages import empty_environment, pip, without_paths
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(900)]
 AIRFLOW = "apache-airflow==2.10.5"
 COMPLETE = 35
-"""At least so many of the 59 example DAGs are imported with all their tasks."""
+"""At least 35 of the 59 example DAGs are imported with all their tasks."""
 LOAD = """
 import json, pathlib, sys
 import airflow.example_dags
@@ -43,7 +43,7 @@ pathlib.Path(sys.argv[1]).write_text(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What Airflow makes of its examples, by file and DAG. The installation is kept between test runs."""
+    """The examples as Airflow loads them, by file and DAG. The installation is kept between test runs."""
     home = tmp_path_factory.mktemp("airflow")
     with one_at_a_time(AIRFLOW.replace("==", "-")) as kept:
         python = kept / "venv" / "bin" / "python"

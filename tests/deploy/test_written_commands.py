@@ -21,7 +21,7 @@ STARTS = re.compile(r"(?:^|-- |\$\(|(?:docker|podman) run [^|;]*? )foliot (?=[a-
 
 
 def commands(path: Path) -> Iterator[str]:
-    """What follows `foliot` on each line of its console blocks."""
+    """The words after `foliot` on each line of its console blocks."""
     for block in CONSOLE.findall(path.read_text()):
         for line in block.replace("\\\n", " ").splitlines():
             if found := STARTS.search(line.removeprefix("$ ")):

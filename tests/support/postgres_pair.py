@@ -73,7 +73,7 @@ class PostgresPair:
         await self.add_standby()
 
     async def add_standby(self) -> None:
-        """A new standby, also after a promotion. It is synchronous, if that was asked for."""
+        """A new standby, also after a promotion. It is synchronous if the pair is."""
         place = self._directory / self._standby
         shutil.rmtree(place, ignore_errors=True)
         await asyncio.to_thread(

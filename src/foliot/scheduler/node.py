@@ -72,7 +72,7 @@ class SchedulerNode(Supervisor):
             membership.on_change = shards.wake
             services.insert(0, membership)
         if coordinator is not None:
-            # Whatever this node's own setting says: workers decide for themselves.
+            # Independent of this node's own setting: each worker decides for itself.
             services.append(
                 WorkerSessions(
                     coordinator, store=store, config=config, clock=clock, events=events, on_ended=reaper.wake

@@ -69,7 +69,7 @@ async def services_image(podman: Podman) -> str:
 
 
 async def bases(podman: Podman) -> None:
-    """What the Dockerfile expects of its two base images: Python with venv, and Node.js with npm."""
+    """Makes the two base images that the Dockerfile expects: Python with venv, and Node.js with npm."""
     if (await podman.attempt("image", "exists", BASE)).code != 0:
         await podman.run("import", str(await asyncio.to_thread(root_file_system)), BASE)
     # Behind a proxy that ends TLS, this machine trusts more authorities than a fresh Debian.

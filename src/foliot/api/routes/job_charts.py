@@ -1,4 +1,4 @@
-"""What the charts of a recurring job show: its ticks over time, and how long its runs take."""
+"""The data of the charts of a recurring job: its ticks over time, and how long its runs take."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any
 
 NO_THREAD_SECONDS = 0.1
-"""How long calls wait until the machine is asked for a thread again."""
+"""How long calls wait before a thread is requested again."""
 
 
 class ThreadCall:
@@ -146,7 +146,7 @@ class TaskThreads:
                 call = self._calls.popleft()
             except IndexError:
                 with self._lock:
-                    # Whoever adds a call from here on finds one thread less at work.
+                    # A call that is added from here on finds one thread less at work.
                     if not self._calls:
                         self._working -= 1
                         return
