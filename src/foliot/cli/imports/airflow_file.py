@@ -289,7 +289,7 @@ class _Reader:
             step.pop("payload", None)
 
     def _path(self, node: ast.expr) -> list[Any] | None:
-        """The part of a result that an expression takes: `["rows", 0]` of `extract()["rows"][0]`; None if it is unknown."""
+        """The part of a result that an expression takes: `["rows", 0]` of `extract()["rows"][0]`; None if unknown."""
         if not isinstance(node, ast.Subscript):
             return []
         try:
