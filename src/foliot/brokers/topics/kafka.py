@@ -224,7 +224,7 @@ class Reader:
             self._consumer.assign(beginnings)
             # The node before may have died before it showed them.
             self._show(beginnings)
-        except KafkaException:
+        except (KafkaException, TimeoutError):
             self._consumer.poll(0)
             self._consumer.close()
             raise
