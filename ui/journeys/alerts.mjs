@@ -117,5 +117,7 @@ export default async function journey({ page, base, api, until, look }) {
   await page.getByText("failures stays.").waitFor();
   await page.getByRole("button", { name: "More actions for failures", exact: true }).click();
   await page.getByRole("menuitem", { name: "Delete" }).click();
+  // A toast under the pointer stays, and with it what was deleted.
+  await page.mouse.move(5, 300);
   await rules.waitFor({ state: "detached" });
 }
