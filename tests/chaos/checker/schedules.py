@@ -191,4 +191,5 @@ def _due_at(job: Job, tick_at: int, decided_at: int) -> int:
 def _is_in_the_way(run: Run, note: TickRow, due_at: int) -> bool:
     """A run made by hand bears the instant at which it was made; a run of an earlier tick does not."""
     was_there = run.created_at <= due_at or note.first_at <= run.tick_at <= run.created_at <= note.noted_at
-    return was_there and (run.is_live or run.finished_at >= due_at)
+    # An end is visible when it is committed, a moment after the instant that it bears.
+    return was_there and (run.is_live or run.finished_at >= due_at - SNAPSHOT)
