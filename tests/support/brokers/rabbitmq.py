@@ -10,7 +10,7 @@ from pathlib import Path
 import aio_pika
 from aio_pika.abc import AbstractChannel
 
-from tests.support.brokers.server import SECRET, BrokerServer
+from tests.support.brokers.server import SECRET, BrokerServer, output_of
 from tests.support.debian import require
 from tests.support.ports import free_port
 
@@ -55,6 +55,11 @@ class RabbitmqServer(BrokerServer):
             "RABBITMQ_LOGS": "-",
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
         }
+
+    def stop(self) -> None:
+        super().stop()
+        # Erlang's name server outlives the node that started it.
+        output_of("epmd", "-kill", environment={"ERL_EPMD_PORT": str(self._other_ports[1])})
 
     def answers(self) -> bool:
         try:
