@@ -308,6 +308,7 @@ SAFE = {
     "forget_versions": "a job that was deleted before retention began is listed nowhere, so nobody restores it",
     "release_sources": "frees what is its own, by the condition on the row itself",
     "note_source": "what it notes does not depend on the row",
+    "end_sessions": "each condition is on the row itself, and a worker that renews its lease changes that row",
     "leave": "frees what is its own, by the condition on the row itself",
 }
 
@@ -383,7 +384,7 @@ def test_every_changing_statement_of_the_scheduler_is_raced() -> None:
     for path in Path(foliot.scheduler.__path__[0]).glob("*.py"):
         called |= set(re.findall(r"\.(\w+)\b", path.read_text(encoding="utf-8")))
     # Statements that these store methods consist of.
-    called |= {"spread_cancels", "close_cancelled", "settle_full_keys"}
+    called |= {"spread_cancels", "close_cancelled", "settle_full_keys", "keep_lost_outputs", "delete_logs"}
     changing = {
         name
         for family in (path.stem for path in (Path(queries.__file__).parent / "sql").glob("*.sql"))

@@ -39,11 +39,14 @@ export default async function journey({ page, base, api, until }) {
   await page.keyboard.type("holidays");
   await press("Enter");
   await until(async () => (await api("GET", "/v1/jobs/nightly")).paused_at !== null, "the job is paused");
+  await dialog.waitFor({ state: "detached" });
   await press("t");
   await until(async () => (await api("GET", "/v1/runs?job=nightly")).items.length === 1, "the job runs by hand");
 
   await goTo("/runs?q=state:scheduled", page.getByRole("row", { name: /three/ }));
-  await press("j", "x", "j", "x");
+  await press("j", "x");
+  await page.getByText("1 row selected").waitFor();
+  await press("j", "x");
   await page.getByText("2 rows selected").waitFor();
   await tabTo(/^Cancel$/);
   await press("Enter");

@@ -37,6 +37,8 @@ export async function equipped(page, base, note) {
 
   /** Looks for what keeps people out, in both themes, and for reports of the policy. */
   async function look(what) {
+    // A tip belongs to no landmark.
+    await page.mouse.move(0, 0);
     for (const colorScheme of ["light", "dark"]) {
       await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
       // The new theme is on the screen two frames after the last transition.

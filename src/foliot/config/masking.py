@@ -11,7 +11,7 @@ POSTGRES_URLS = ("database_url", "database_direct_url", "wait_for_row_url")
 URLS = (*POSTGRES_URLS, "dispatch_url", "events_url", "coordination_url")
 SECRETS = (*URLS, "archive_s3_secret_key", "search_password", "search_api_key", "otel_headers", "secret_key")
 WORD = re.compile(r"\S+")
-TOKEN = re.compile(r"((?:nats|tls)://)[^:@]*@")
+TOKEN_IN_URL = re.compile(r"((?:nats|tls)://)[^:@]*@")
 """The user of NATS, who has no password, is a token."""
 TEXT_MAX = 8192
 
@@ -25,8 +25,8 @@ def shown(name: str, value: object) -> object:
 
 def without_password(url: str) -> str:
     """The URL with its password masked, even a password that contains a raw @ or /."""
-    if TOKEN.match(url):
-        return TOKEN.sub(r"\1***@", url)
+    if TOKEN_IN_URL.match(url):
+        return TOKEN_IN_URL.sub(r"\1***@", url)
     shown = re.sub(r"(password=)[^&]*", r"\1***", url)
     end = shown.rfind("@")
     begin = re.search(r"://[^:/@]*:", shown[:end]) if end > 0 else None

@@ -161,7 +161,7 @@ async def test_three_stars_keep_the_secret_unless_the_destination_changes(
     assert asked.headers["webhook-signature"].startswith("v1,")
     elsewhere = shown | {"url": "https://evil.invalid/"}
     field, detail = await refused(client, elsewhere)
-    assert (field, "goes somewhere else" in detail) == ("signing_secret", True)
+    assert (field, "destination has changed" in detail) == ("signing_secret", True)
     assert (await refused(client, {"kind": "slack", "webhook_url": "***"}))[0] == "webhook_url"
 
 

@@ -25,7 +25,7 @@ def test_a_job_without_ticks_is_reported(shell: Shell, recurring: Recurring) -> 
     name = recurring()
     ended = shell.foliot("ticks", name)
     assert (ended.code, ended.out, ended.err) == (0, "", "No ticks yet.\n")
-    assert shell.json("ticks", name) == {"items": []}
+    assert shell.json("ticks", name) == {"items": [], "next": None}
 
 
 def test_a_missed_tick_shows_when_no_scheduler_node_was_running() -> None:

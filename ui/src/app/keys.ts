@@ -47,7 +47,8 @@ export function useGlobalKeys(): void {
   const navigate = useNavigate();
   const zone = useZoneChoice();
   const chooseZone = useChooseZone();
-  const going = useRef(0);
+  // When g was pressed. Zero would be the moment at which the page was opened.
+  const going = useRef(Number.NEGATIVE_INFINITY);
   useKeys([
     { key: "?", run: () => openOverlay("help") },
     { key: "l", run: toggleLive },
@@ -67,7 +68,7 @@ export function useGlobalKeys(): void {
       // Enter on a button or link is for that one, and not for the row that was chosen before.
       if (event.key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary, [role=slider]")) return;
       if (performance.now() - going.current < 1200) {
-        going.current = 0;
+        going.current = Number.NEGATIVE_INFINITY;
         const place = NAVIGATION.find((one) => one.go === event.key);
         if (place) {
           event.preventDefault();
