@@ -40,6 +40,7 @@ SCHEDULES: list[dict[str, str]] = [
 ]
 
 
+@pytest.mark.slow
 async def test_edits_during_firing_lose_and_duplicate_nothing(database_url: str, store: Store, sql: Any) -> None:
     around = {"FOLIOT_DATABASE_URL": database_url, "FOLIOT_PORT": "0"}
     async with (

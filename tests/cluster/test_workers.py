@@ -151,6 +151,7 @@ async def test_blocking_functions_in_every_slot_stop_neither_heartbeats_nor_canc
         assert not [event for event in worker.events if event["event"] == "WorkerExpired"]
 
 
+@pytest.mark.slow
 async def test_a_transactional_account_stays_exact_while_workers_are_killed(
     database_url: str, store: Store, sql: Any
 ) -> None:

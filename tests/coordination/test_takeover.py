@@ -125,6 +125,7 @@ async def has_joined(process: FoliotProcess, times: int) -> bool:
     return [event["event"] for event in process.events].count("CoordinatorJoined") >= times
 
 
+@pytest.mark.slow
 async def test_no_tick_is_lost_or_doubled_whatever_happens_to_nodes_and_service(
     server: CoordinatorServer, database_url: str, store: Store, sql: Any
 ) -> None:

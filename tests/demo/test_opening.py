@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 HASTY = {"FOLIOT_GRACE_SECONDS": "0.1"}
 
 
+@pytest.mark.slow
 async def test_the_shop_opens_works_and_opens_again_as_people_left_it(tmp_path: Path) -> None:
     data = tmp_path / "mine"
     async with demo(data) as up, api_of(up) as api:

@@ -29,8 +29,12 @@ SILENCE_SECONDS = 400
 HELPERS = {"run", "page", "shots", "filled", "palette"}
 FOUND = sorted(path.stem for path in (ROOT / "ui" / "journeys").glob("*.mjs") if path.stem not in HELPERS)
 WANTED = [name for name in FOUND if name in os.environ.get("JOURNEYS", ",".join(FOUND)).split(",")]
+TOURS = [name for name in WANTED if name.startswith(("every_page", "enlarged"))]
+"""They visit every page, and take as long as all others together."""
+SHORT = [name for name in WANTED if name not in TOURS]
 # As many as processes of the gate have a use for; each starts a Foliot and a Chromium of its own.
-GROUPS = [group for group in (WANTED[start::2] for start in range(2)) if group]
+GROUPS = [pytest.param(group) for group in (SHORT[0::2], SHORT[1::2]) if group]
+GROUPS += [pytest.param(TOURS, marks=pytest.mark.slow)] if TOURS else []
 KEPT = ["migrations", "workers", "schedulers", "shards", "tasks", "announcements", "processes", "audit"]
 TABLES = """
 select string_agg(format('foliot.%I', relname), ', ') from pg_class c join pg_namespace n on n.oid = c.relnamespace
