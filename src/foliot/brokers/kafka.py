@@ -79,6 +79,8 @@ class KafkaBroker(Broker):
         try:
             return await puller.receive(limit, wait_seconds)
         except TopicsDeletedError as error:
+            # The next call makes them again. Schedulers that have nothing to publish would not.
+            await self._connected().forget_topics()
             await self._pullers.pop(queue).close()
             raise BrokerUnavailable(str(error)) from error
 
@@ -147,6 +149,9 @@ class Publisher:
 
     async def make(self, queue: str) -> None:
         await self._calls.call(lambda: self._make(queue))
+
+    async def forget_topics(self) -> None:
+        await self._calls.thread.call(self._partitions.clear)
 
     async def publish(self, queue: str, runs: Sequence[StartableRun]) -> None:
         try:
